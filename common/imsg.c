@@ -1,0 +1,341 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * Every process runs this.  What arrives here has not been checked by
+ * anyone: the peer may be compromised.  A message is
+ *
+ *	type (4)  length with the descriptor mark (4)  peerid (4)  data
+ *
+ * with the length counting the header.  At most one descriptor belongs to a
+ * message, and the mark says so; a descriptor without a marked message and a
+ * mark without a descriptor are both protocol errors.
+ */
+
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "imsg.h"
+
+#define IMSG_FD_MARK	0x80000000U
+#define IMSG_IOV_MAX	64
+
+int
+imsgbuf_init(struct imsgbuf *ib, int fd)
+{
+	memset(ib, 0, sizeof(*ib));
+	ib->fd = fd;
+	TAILQ_INIT(&ib->outq);
+	return (ib->rbuf = malloc(IMSG_READ_SIZE)) == NULL ? -1 : 0;
+}
+
+static void
+imsgbuf_pop(struct imsgbuf *ib, struct ibuf *b)
+{
+	TAILQ_REMOVE(&ib->outq, b, entry);
+	ibuf_free(b);
+}
+
+void
+imsgbuf_clear(struct imsgbuf *ib)
+{
+	struct ibuf	*b;
+	size_t		 i;
+
+	while ((b = TAILQ_FIRST(&ib->outq)) != NULL)
+		imsgbuf_pop(ib, b);
+	for (i = 0; i < ib->nfds; i++)
+		if (ib->fds[i] >= 0)
+			close(ib->fds[i]);
+	freezero(ib->rbuf, IMSG_READ_SIZE);
+	ib->rbuf = NULL;
+	ib->nfds = 0;
+	ib->queued = 0;
+	ib->rlen = ib->rpos = 0;
+}
+
+size_t
+imsgbuf_queuelen(const struct imsgbuf *ib)
+{
+	return ib->queued;
+}
+
+/* Remember a descriptor, or that one was lost, in order of arrival. */
+static int
+imsgbuf_keep_fd(struct imsgbuf *ib, int fd)
+{
+	if (ib->nfds == sizeof(ib->fds) / sizeof(ib->fds[0])) {
+		if (fd >= 0)
+			close(fd);
+		errno = EBADMSG;
+		return -1;
+	}
+	ib->fds[ib->nfds++] = fd;
+	return 0;
+}
+
+static int
+imsgbuf_take_cmsg(struct imsgbuf *ib, struct msghdr *msg)
+{
+	struct cmsghdr	*cmsg;
+	size_t		 i, n;
+	int		 fd, seen = 0, rv = 0;
+
+	for (cmsg = CMSG_FIRSTHDR(msg); cmsg != NULL;
+	    cmsg = CMSG_NXTHDR(msg, cmsg)) {
+		if (cmsg->cmsg_level != SOL_SOCKET ||
+		    cmsg->cmsg_type != SCM_RIGHTS)
+			continue;
+		n = (cmsg->cmsg_len - CMSG_LEN(0)) / sizeof(int);
+		for (i = 0; i < n; i++, seen++) {
+			memcpy(&fd, CMSG_DATA(cmsg) + i * sizeof(int),
+			    sizeof(fd));
+			if (imsgbuf_keep_fd(ib, fd) == -1)
+				rv = -1;
+		}
+	}
+	if (rv == 0 && (msg->msg_flags & MSG_CTRUNC) && seen == 0)
+		rv = imsgbuf_keep_fd(ib, IMSG_FD_LOST);
+	return rv;
+}
+
+/* 1: something came, 0: end of file, -1: error or EAGAIN. */
+int
+imsgbuf_read(struct imsgbuf *ib)
+{
+	union {
+		struct cmsghdr	hdr;
+		char		buf[CMSG_SPACE(sizeof(int) * 2)];
+	} ctl;
+	struct msghdr	 msg = { 0 };
+	struct iovec	 iov;
+	ssize_t		 n;
+
+	if (ib->rpos > 0) {
+		memmove(ib->rbuf, ib->rbuf + ib->rpos, ib->rlen - ib->rpos);
+		ib->rlen -= ib->rpos;
+		ib->rpos = 0;
+	}
+	iov.iov_base = ib->rbuf + ib->rlen;
+	iov.iov_len = IMSG_READ_SIZE - ib->rlen;
+	msg.msg_iov = &iov;
+	msg.msg_iovlen = 1;
+	msg.msg_control = &ctl;
+	msg.msg_controllen = sizeof(ctl);
+
+	do
+		n = recvmsg(ib->fd, &msg, MSG_CMSG_CLOEXEC);
+	while (n == -1 && errno == EINTR);
+	if (n <= 0)
+		return n;
+	ib->rlen += n;
+	return imsgbuf_take_cmsg(ib, &msg) == -1 ? -1 : 1;
+}
+
+/* Pair a marked message with its descriptor. */
+static int
+imsgbuf_take_fd(struct imsgbuf *ib, struct imsg *im)
+{
+	if (ib->nfds == 0) {
+		errno = EBADMSG;
+		return -1;
+	}
+	im->fd = ib->fds[0];
+	ib->fds[0] = ib->fds[1];
+	ib->nfds--;
+	return 0;
+}
+
+/*
+ * 1: a message, 0: none is complete, -1: the peer broke the protocol.  The
+ * data stays in the read buffer and is valid until the next imsgbuf_read().
+ */
+int
+imsgbuf_get(struct imsgbuf *ib, struct imsg *im)
+{
+	struct ibuf	 b;
+	uint32_t	 len;
+	int		 marked;
+
+	memset(im, 0, sizeof(*im));
+	im->fd = IMSG_FD_NONE;
+	if (ib->rlen == ib->rpos && ib->nfds > 0)
+		goto bad;
+	ibuf_from_buffer(&b, ib->rbuf + ib->rpos, ib->rlen - ib->rpos);
+	if (ibuf_get_n32(&b, &im->type) == -1 ||
+	    ibuf_get_n32(&b, &len) == -1 ||
+	    ibuf_get_n32(&b, &im->peerid) == -1)
+		return 0;
+	marked = (len & IMSG_FD_MARK) != 0;
+	len &= ~IMSG_FD_MARK;
+	if (len < IMSG_HEADER_SIZE || len > IMSG_MAX_SIZE)
+		goto bad;
+	len -= IMSG_HEADER_SIZE;
+	if (ibuf_size(&b) < len)
+		return 0;
+	ibuf_from_buffer(&im->data, ibuf_data(&b), len);
+	ib->rpos += IMSG_HEADER_SIZE + len;
+	if (marked && imsgbuf_take_fd(ib, im) == -1)
+		return -1;
+	return 1;
+bad:
+	errno = EBADMSG;
+	return -1;
+}
+
+struct ibuf *
+imsg_create(uint32_t type, uint32_t peerid)
+{
+	struct ibuf	*b;
+
+	if ((b = ibuf_dynamic(128, IMSG_MAX_SIZE)) == NULL)
+		return NULL;
+	if (ibuf_add_n32(b, type) == -1 || ibuf_add_n32(b, 0) == -1 ||
+	    ibuf_add_n32(b, peerid) == -1) {
+		ibuf_free(b);
+		return NULL;
+	}
+	return b;
+}
+
+/* The message is complete: set its length and mark, put it in the queue. */
+void
+imsg_close(struct imsgbuf *ib, struct ibuf *b)
+{
+	uint32_t	 len = b->wpos;
+
+	if (b->fd != -1)
+		len |= IMSG_FD_MARK;
+	ibuf_set_n32(b, sizeof(uint32_t), len);
+	TAILQ_INSERT_TAIL(&ib->outq, b, entry);
+	ib->queued += b->wpos;
+}
+
+/*
+ * As many messages as fit in one call.  A descriptor goes with the first
+ * byte of its message, so a message that carries one starts a new call.
+ */
+static size_t
+imsgbuf_gather(struct imsgbuf *ib, struct iovec *iov, int *fd)
+{
+	struct ibuf	*b;
+	size_t		 n = 0;
+
+	*fd = -1;
+	TAILQ_FOREACH(b, &ib->outq, entry) {
+		if (n == IMSG_IOV_MAX || (n > 0 && b->fd != -1))
+			break;
+		if (b->fd != -1)
+			*fd = b->fd;
+		iov[n].iov_base = ibuf_data(b);
+		iov[n].iov_len = ibuf_size(b);
+		n++;
+	}
+	return n;
+}
+
+static void
+imsgbuf_sent(struct imsgbuf *ib, size_t n)
+{
+	struct ibuf	*b;
+
+	ib->queued -= n;
+	if ((b = TAILQ_FIRST(&ib->outq)) != NULL && b->fd != -1) {
+		close(b->fd);
+		b->fd = -1;
+	}
+	while ((b = TAILQ_FIRST(&ib->outq)) != NULL && n >= ibuf_size(b)) {
+		n -= ibuf_size(b);
+		imsgbuf_pop(ib, b);
+	}
+	if (b != NULL)
+		b->rpos += n;
+}
+
+/* 0: sent all or as much as the socket takes (see queuelen), -1: error. */
+int
+imsgbuf_write(struct imsgbuf *ib)
+{
+	union {
+		struct cmsghdr	hdr;
+		char		buf[CMSG_SPACE(sizeof(int))];
+	} ctl;
+	struct iovec	 iov[IMSG_IOV_MAX];
+	struct msghdr	 msg;
+	ssize_t		 n;
+	int		 fd;
+
+	while (!TAILQ_EMPTY(&ib->outq)) {
+		memset(&msg, 0, sizeof(msg));
+		memset(&ctl, 0, sizeof(ctl));
+		msg.msg_iov = iov;
+		msg.msg_iovlen = imsgbuf_gather(ib, iov, &fd);
+		if (fd != -1) {
+			msg.msg_control = &ctl;
+			msg.msg_controllen = sizeof(ctl);
+			ctl.hdr.cmsg_len = CMSG_LEN(sizeof(int));
+			ctl.hdr.cmsg_level = SOL_SOCKET;
+			ctl.hdr.cmsg_type = SCM_RIGHTS;
+			memcpy(CMSG_DATA(&ctl.hdr), &fd, sizeof(fd));
+		}
+		n = sendmsg(ib->fd, &msg, MSG_NOSIGNAL);
+		if (n == -1 && errno == EINTR)
+			continue;
+		if (n == -1)
+			return errno == EAGAIN || errno == ENOBUFS ? 0 : -1;
+		imsgbuf_sent(ib, n);
+	}
+	return 0;
+}
+
+/* Last words: wait until everything is out. */
+int
+imsgbuf_flush(struct imsgbuf *ib)
+{
+	struct pollfd	 pfd = { .fd = ib->fd, .events = POLLOUT };
+
+	while (ib->queued > 0) {
+		if (imsgbuf_write(ib) == -1)
+			return -1;
+		if (ib->queued > 0 && poll(&pfd, 1, 1000) <= 0)
+			return -1;
+	}
+	return 0;
+}
+
+/* Hand the descriptor to the caller, who owns it from now on. */
+int
+imsg_get_fd(struct imsg *im)
+{
+	int	 fd = im->fd;
+
+	im->fd = IMSG_FD_NONE;
+	return fd;
+}
+
+void
+imsg_free(struct imsg *im)
+{
+	if (im->fd >= 0)
+		close(im->fd);
+	im->fd = IMSG_FD_NONE;
+}

@@ -1,0 +1,315 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * Every process runs this.  The peer is trusted with nothing: a message
+ * reaches its handler only if the table allows it from that peer, to this
+ * process, in this state, at that length, with or without a descriptor, and
+ * if it decodes to the last byte.
+ */
+
+#include <sys/socket.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ipc.h"
+#include "log.h"
+
+static void	 ipc_on_read(evutil_socket_t, short, void *);
+static void	 ipc_on_write(evutil_socket_t, short, void *);
+
+struct ipc *
+ipc_new(struct event_base *base, int fd, enum role me, enum role peer,
+    const char *name, const ipc_handler *handlers)
+{
+	struct ipc	*ip;
+	int		 flags;
+
+	if ((ip = calloc(1, sizeof(*ip))) == NULL ||
+	    imsgbuf_init(&ip->ip_buf, fd) == -1)
+		fatal("%s", __func__);
+	if ((flags = fcntl(fd, F_GETFL)) == -1 ||
+	    fcntl(fd, F_SETFL, flags | O_NONBLOCK) == -1)
+		fatal("%s: fcntl", __func__);
+	ip->ip_me = me;
+	ip->ip_peer = peer;
+	ip->ip_state = S_OPEN;
+	ip->ip_handlers = handlers;
+	ip->ip_imsg.fd = IMSG_FD_NONE;
+	strlcpy(ip->ip_name, name, sizeof(ip->ip_name));
+	event_assign(&ip->ip_rev, base, fd, EV_READ | EV_PERSIST,
+	    ipc_on_read, ip);
+	event_assign(&ip->ip_wev, base, fd, EV_WRITE, ipc_on_write, ip);
+	/* Nobody is heard before the parent, and nobody stops hearing it. */
+	if (peer != ROLE_PARENT) {
+		event_priority_set(&ip->ip_rev, 1);
+		event_priority_set(&ip->ip_wev, 1);
+	}
+	if (event_add(&ip->ip_rev, NULL) == -1)
+		fatalx("%s: event_add", __func__);
+	return ip;
+}
+
+/* Safe within a handler of the same channel: the end waits for its return. */
+void
+ipc_free(struct ipc *ip)
+{
+	if (ip == NULL)
+		return;
+	ip->ip_closed = 1;
+	if (ip->ip_busy)
+		return;
+	event_del(&ip->ip_rev);
+	event_del(&ip->ip_wev);
+	imsg_free(&ip->ip_imsg);
+	imsgbuf_clear(&ip->ip_buf);
+	close(ip->ip_buf.fd);
+	free(ip);
+}
+
+int
+ipc_bad(struct ipc *ip, const char *fmt, ...)
+{
+	va_list	 ap;
+
+	va_start(ap, fmt);
+	vsnprintf(ip->ip_why, sizeof(ip->ip_why), fmt, ap);
+	va_end(ap);
+	return -1;
+}
+
+/* The descriptor of the message being handled; -1 if the kernel lost it. */
+int
+ipc_take_fd(struct ipc *ip)
+{
+	int	 fd = imsg_get_fd(&ip->ip_imsg);
+
+	return fd >= 0 ? fd : -1;
+}
+
+static int
+ipc_check(struct ipc *ip, const struct msg_desc *md, const struct imsg *im)
+{
+	size_t	 len = ibuf_size(&im->data);
+
+	if (!(md->md_from & (1U << ip->ip_peer)))
+		return ipc_bad(ip, "%s is not for %s to send", md->md_name,
+		    role_name(ip->ip_peer));
+	if (!(md->md_to & (1U << ip->ip_me)))
+		return ipc_bad(ip, "%s is not for %s to receive", md->md_name,
+		    role_name(ip->ip_me));
+	if (!(md->md_states & ip->ip_state))
+		return ipc_bad(ip, "%s in state 0x%02x, legal in 0x%02x",
+		    md->md_name, ip->ip_state, md->md_states);
+	if (len < md->md_min || len > md->md_max)
+		return ipc_bad(ip, "%s of %zu bytes, want %zu to %zu",
+		    md->md_name, len, md->md_min, md->md_max);
+	if (md->md_fd == FD_NEVER && im->fd != IMSG_FD_NONE)
+		return ipc_bad(ip, "%s with a descriptor", md->md_name);
+	if (md->md_fd == FD_MUST && im->fd == IMSG_FD_NONE)
+		return ipc_bad(ip, "%s without a descriptor", md->md_name);
+	return 0;
+}
+
+/* Check, decode and handle the message in ip_imsg. */
+static int
+ipc_dispatch(struct ipc *ip)
+{
+	const struct msg_desc	*md;
+	union msg		 m;
+	int			 rv;
+
+	if ((md = msg_find(ip->ip_imsg.type)) == NULL)
+		return ipc_bad(ip, "unknown message %u", ip->ip_imsg.type);
+	if (ipc_check(ip, md, &ip->ip_imsg) == -1)
+		return -1;
+	if (md->md_get(&ip->ip_imsg.data, &m) == -1)
+		return ipc_bad(ip, "%s does not decode", md->md_name);
+	if (ip->ip_handlers[md->md_type] == NULL)
+		return ipc_bad(ip, "%s is not served here", md->md_name);
+	ip->ip_busy = 1;
+	rv = ip->ip_handlers[md->md_type](ip, &m);
+	ip->ip_busy = 0;
+	return rv;
+}
+
+/* 1: handled one, 0: none is complete, -1: the peer is at fault. */
+static int
+ipc_next(struct ipc *ip)
+{
+	int	 n, rv;
+
+	if ((n = imsgbuf_get(&ip->ip_buf, &ip->ip_imsg)) == -1)
+		return ipc_bad(ip, "broken framing");
+	if (n == 0)
+		return 0;
+	rv = ipc_dispatch(ip);
+	imsg_free(&ip->ip_imsg);
+	return rv == -1 ? -1 : 1;
+}
+
+/* Up to IPC_BATCH messages, then the other channels have their turn. */
+static void
+ipc_drain(struct ipc *ip)
+{
+	int	 i, n;
+
+	for (i = 0; i < IPC_BATCH; i++) {
+		n = ipc_next(ip);
+		if (ip->ip_closed) {
+			ipc_free(ip);
+			return;
+		}
+		if (n == -1) {
+			ip->ip_gone(ip, ip->ip_why);
+			return;
+		}
+		if (n == 0)
+			return;
+	}
+	event_active(&ip->ip_rev, EV_TIMEOUT, 1);
+}
+
+/*
+ * EV_TIMEOUT marks the turn that ipc_drain() asked for: what was read before
+ * is handled before more is read, so the buffer never needs to grow.
+ */
+static void
+ipc_on_read(evutil_socket_t fd, short what, void *arg)
+{
+	struct ipc	*ip = arg;
+	int		 n;
+
+	(void)fd;
+	if (ip->ip_stuck) {
+		ip->ip_gone(ip, "it does not read");
+		return;
+	}
+	if (!(what & EV_TIMEOUT)) {
+		n = imsgbuf_read(&ip->ip_buf);
+		if (n == -1 && errno == EAGAIN)
+			return;
+		if (n == -1 && errno == EBADMSG) {
+			ip->ip_gone(ip, "too many descriptors");
+			return;
+		}
+		if (n <= 0) {
+			ip->ip_gone(ip, NULL);
+			return;
+		}
+	}
+	ipc_drain(ip);
+}
+
+static void
+ipc_on_write(evutil_socket_t fd, short what, void *arg)
+{
+	struct ipc	*ip = arg;
+
+	(void)fd, (void)what;
+	/* A failed write is a closed peer: the read side will tell. */
+	if (imsgbuf_write(&ip->ip_buf) == -1)
+		return;
+	if (ip->ip_congested &&
+	    imsgbuf_queuelen(&ip->ip_buf) <= IPC_LOW_WATER) {
+		ip->ip_congested = 0;
+		if (ip->ip_drained != NULL)
+			ip->ip_drained(ip);
+	}
+	if (imsgbuf_queuelen(&ip->ip_buf) > 0)
+		event_add(&ip->ip_wev, NULL);
+}
+
+void
+ipc_compose(struct ipc *ip, uint32_t type, int fd, const union msg *m)
+{
+	const struct msg_desc	*md = msg_find(type);
+	struct ibuf		*b;
+	size_t			 queued;
+
+	if (ip->ip_stuck) {
+		if (fd != -1)
+			close(fd);
+		return;
+	}
+	if (!(md->md_from & (1U << ip->ip_me)) ||
+	    !(md->md_to & (1U << ip->ip_peer)) ||
+	    (md->md_fd == FD_MUST) != (fd != -1))
+		fatalx("%s is not for %s to send to %s", md->md_name,
+		    role_name(ip->ip_me), role_name(ip->ip_peer));
+	if ((b = imsg_create(type, 0)) == NULL || md->md_put(b, m) == -1)
+		fatal("%s: %s", __func__, md->md_name);
+	if (fd != -1)
+		ibuf_fd_set(b, fd);
+	imsg_close(&ip->ip_buf, b);
+
+	queued = imsgbuf_queuelen(&ip->ip_buf);
+	if (queued > IPC_QUEUE_MAX) {
+		/* Its owner hears of it in a turn of its own. */
+		ip->ip_stuck = 1;
+		event_active(&ip->ip_rev, EV_TIMEOUT, 1);
+	}
+	if (queued > IPC_HIGH_WATER)
+		ip->ip_congested = 1;
+	event_add(&ip->ip_wev, NULL);
+}
+
+int
+ipc_flush(struct ipc *ip)
+{
+	return imsgbuf_flush(&ip->ip_buf);
+}
+
+/* Before there is an event loop: wait for one message and handle it. */
+int
+ipc_read_one(struct ipc *ip)
+{
+	struct pollfd	 pfd = { .fd = ip->ip_buf.fd, .events = POLLIN };
+	int		 n;
+
+	while ((n = ipc_next(ip)) == 0) {
+		if (poll(&pfd, 1, -1) == -1 && errno != EINTR)
+			return ipc_bad(ip, "poll: %s", strerror(errno));
+		n = imsgbuf_read(&ip->ip_buf);
+		if (n == 0 || (n == -1 && errno != EAGAIN))
+			return ipc_bad(ip, "end of file");
+	}
+	/* What came with it waits for the loop. */
+	event_active(&ip->ip_rev, EV_TIMEOUT, 1);
+	return n;
+}
+
+/*
+ * When there is no event loop any more: handle all that a peer, which is gone
+ * by now, has sent.  The channel stays for its owner to free.
+ */
+void
+ipc_read_rest(struct ipc *ip)
+{
+	int	 n;
+
+	do {
+		while ((n = ipc_next(ip)) == 1 && !ip->ip_closed)
+			continue;
+	} while (n == 0 && imsgbuf_read(&ip->ip_buf) == 1);
+}

@@ -1,0 +1,180 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * Every process runs this.  The text may hold bytes that an agent or an
+ * origin chose, so a finished line passes vis(3) as a whole: no caller can
+ * forget it, and no line can be made to look like two.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+#include <vis.h>
+
+#include "log.h"
+
+static const struct {
+	const char	*name;
+	int		 priority;
+} levels[LOG_LVL_MAX] = {
+	[LOG_LVL_ERROR] = { "error", LOG_ERR },
+	[LOG_LVL_WARN] = { "warn", LOG_WARNING },
+	[LOG_LVL_INFO] = { "info", LOG_INFO },
+	[LOG_LVL_DEBUG] = { "debug", LOG_DEBUG },
+};
+
+static const char	*log_name = "egressd";
+static enum log_level	 log_level = LOG_LVL_INFO;
+static int		 log_marks;	/* begin lines with <priority> */
+static void		(*log_sink)(enum log_level, const char *);
+
+void
+log_init(const char *name, enum log_level level, int marks)
+{
+	log_name = name;
+	log_level = level;
+	log_marks = marks;
+}
+
+void
+log_set_level(enum log_level level)
+{
+	log_level = level;
+}
+
+enum log_level
+log_get_level(void)
+{
+	return log_level;
+}
+
+/* The parent, once it has no terminal, hands its lines to syslog. */
+void
+log_set_sink(void (*sink)(enum log_level, const char *))
+{
+	log_sink = sink;
+}
+
+const char *
+log_level_name(unsigned int level)
+{
+	return level < LOG_LVL_MAX ? levels[level].name : NULL;
+}
+
+int
+log_level_priority(unsigned int level)
+{
+	return level < LOG_LVL_MAX ? levels[level].priority : LOG_ERR;
+}
+
+/* -1 for a word that is no level. */
+int
+log_level_parse(const char *word)
+{
+	int	 i;
+
+	for (i = 0; i < LOG_LVL_MAX; i++)
+		if (strcmp(word, levels[i].name) == 0)
+			return i;
+	return -1;
+}
+
+static void
+log_write(enum log_level level, const char *text)
+{
+	char	 safe[LOG_LINE_MAX * 4 + 1], line[sizeof(safe) + 128];
+	int	 len;
+
+	strvisx(safe, text, strlen(text), VIS_NL | VIS_TAB | VIS_CSTYLE |
+	    VIS_NOSLASH);
+	if (log_sink != NULL) {
+		log_sink(level, safe);
+		return;
+	}
+	if (log_marks)
+		len = snprintf(line, sizeof(line), "<%d>%s: %s\n",
+		    levels[level].priority, log_name, safe);
+	else
+		len = snprintf(line, sizeof(line), "%s: %s\n", log_name, safe);
+	/* If standard error cannot take it there is nobody left to tell. */
+	if (write(STDERR_FILENO, line, len) == -1)
+		return;
+}
+
+static void
+log_text(enum log_level level, int code, const char *fmt, va_list ap)
+{
+	char	 text[LOG_LINE_MAX];
+	int	 n, saved = errno;
+
+	if (level > log_level)
+		return;
+	n = vsnprintf(text, sizeof(text), fmt, ap);
+	if (code != 0 && n >= 0 && (size_t)n < sizeof(text))
+		snprintf(text + n, sizeof(text) - n, ": %s", strerror(code));
+	log_write(level, text);
+	errno = saved;
+}
+
+#define LOG_VA(level, code) do {					\
+	va_list	 ap;							\
+									\
+	va_start(ap, fmt);						\
+	log_text(level, code, fmt, ap);					\
+	va_end(ap);							\
+} while (0)
+
+void
+log_warn(const char *fmt, ...)
+{
+	LOG_VA(LOG_LVL_WARN, errno);
+}
+
+void
+log_warnx(const char *fmt, ...)
+{
+	LOG_VA(LOG_LVL_WARN, 0);
+}
+
+void
+log_info(const char *fmt, ...)
+{
+	LOG_VA(LOG_LVL_INFO, 0);
+}
+
+void
+log_debug(const char *fmt, ...)
+{
+	LOG_VA(LOG_LVL_DEBUG, 0);
+}
+
+void
+fatal(const char *fmt, ...)
+{
+	LOG_VA(LOG_LVL_ERROR, errno);
+	exit(1);
+}
+
+void
+fatalx(const char *fmt, ...)
+{
+	LOG_VA(LOG_LVL_ERROR, 0);
+	exit(1);
+}

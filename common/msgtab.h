@@ -1,0 +1,293 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * Every message that may pass between two of our processes.
+ *
+ * A row of MSG_TABLE says who may send it to whom, whether a descriptor
+ * comes with it, and in which state of the channel it is legal.  The list
+ * FIELDS_x beside it says what it carries.  From these two come the enum,
+ * the names in logs, struct msg_x, its encoder and its decoder, the smallest
+ * and the largest length, and the checks in ipc.c; regress/ipc walks them
+ * too.  To add a message, add a row and a list.
+ *
+ *	U8 U16 U32 U64		numbers, network order
+ *	STR(name, max)		text of at most max bytes, no NUL inside
+ *
+ * Nothing here is a pointer or a size in the receiver: numbers name things
+ * that the receiver looks up.
+ */
+
+#ifndef MSGTAB_H
+#define MSGTAB_H
+
+#include "role.h"
+
+/*
+ * States of a channel, as each end sees it.  The channel to the parent goes
+ * boot, setup, prepare, commit, run and again prepare for each reload; a side
+ * channel between two children is open from the start.
+ */
+#define S_BOOT		0x01	/* the child does not know who it is */
+#define S_SETUP		0x02	/* confined, never configured */
+#define S_PREPARE	0x04	/* a generation is being sent or weighed */
+#define S_COMMIT	0x08	/* committed, not yet confirmed */
+#define S_RUN		0x10
+#define S_OPEN		0x20	/* side channel */
+#define S_UP		(S_SETUP | S_PREPARE | S_COMMIT | S_RUN)
+#define S_WORK		(S_PREPARE | S_COMMIT | S_RUN)
+
+/*
+ * With FD_MUST the descriptor may still be missing in one way: the kernel had
+ * no slot for it.  The handler is told and treats it as a failed attempt.
+ */
+enum msg_fd { FD_NEVER, FD_MUST };
+
+/* M(NAME, fields, senders, receivers, descriptor, states) */
+#define MSG_TABLE(M) \
+	/* start */ \
+	M(BOOT, boot, R_PARENT, R_CHILDREN, FD_NEVER, S_BOOT) \
+	M(CHANNEL, channel, R_PARENT, R_CHILDREN, FD_MUST, S_UP) \
+	M(LOG_LEVEL, log_level, R_PARENT, R_CHILDREN, FD_NEVER, S_UP) \
+	/* configuration: one transaction per generation */ \
+	M(CONF_BEGIN, generation, R_PARENT, R_CHILDREN, FD_NEVER, \
+	    S_SETUP | S_RUN) \
+	M(CONF_END, generation, R_PARENT, R_CHILDREN, FD_NEVER, S_PREPARE) \
+	M(CONF_COMMIT, generation, R_PARENT, R_CHILDREN, FD_NEVER, S_PREPARE) \
+	M(CONF_ABORT, generation, R_PARENT, R_CHILDREN, FD_NEVER, S_PREPARE) \
+	M(CONF_ACK, generation, R_CHILDREN, R_PARENT, FD_NEVER, S_PREPARE) \
+	M(CONF_NAK, conf_nak, R_VOTERS, R_PARENT, FD_NEVER, S_PREPARE) \
+	M(CONF_DONE, generation, R_CHILDREN, R_PARENT, FD_NEVER, S_COMMIT) \
+	/* slices */ \
+	M(CONF_CONTROL, conf_control, R_PARENT, R_POLICYD, FD_MUST, S_PREPARE) \
+	M(CONF_LIMITS, conf_limits, R_PARENT, R_POLICYD, FD_NEVER, S_PREPARE) \
+	M(CONF_SESSION, conf_session, R_PARENT, R_POLICYD, FD_NEVER, S_PREPARE) \
+	M(CONF_POLICY, conf_policy, R_PARENT, R_POLICYD, FD_NEVER, S_PREPARE) \
+	M(CONF_RULE, conf_rule, R_PARENT, R_POLICYD, FD_NEVER, S_PREPARE) \
+	M(CONF_COND, conf_cond, R_PARENT, R_POLICYD, FD_NEVER, S_PREPARE) \
+	M(CONF_AUDIT, conf_audit, R_PARENT, R_RECORDER, FD_MUST, S_PREPARE) \
+	M(CONF_AUDIT_SAME, empty, R_PARENT, R_RECORDER, FD_NEVER, S_PREPARE) \
+	M(CONF_REDACT, conf_redact, R_PARENT, R_RECORDER, FD_NEVER, S_PREPARE) \
+	M(CONF_DIAL, conf_dial, R_PARENT, R_DIALER, FD_NEVER, S_PREPARE) \
+	M(CONF_HOST, conf_host, R_PARENT, R_DIALER, FD_NEVER, S_PREPARE) \
+	M(CONF_RESOLVER, conf_resolver, R_PARENT, R_DIALER, FD_NEVER, \
+	    S_PREPARE) \
+	M(CONF_DENY_NET, conf_deny_net, R_PARENT, R_DIALER, FD_NEVER, \
+	    S_PREPARE) \
+	M(CONF_DECIDER, conf_decider, R_PARENT, R_DECIDERD, FD_NEVER, \
+	    S_PREPARE) \
+	M(CONF_CLUSTER, conf_cluster, R_PARENT, R_K8SD, FD_NEVER, S_PREPARE) \
+	M(CONF_FILE, conf_file, R_PARENT, R_DECIDERD | R_K8SD, FD_MUST, \
+	    S_PREPARE) \
+	M(CONF_ENGINE, conf_engine, R_PARENT, R_ENGINE, FD_NEVER, S_PREPARE) \
+	/* what control clients ask for and policyd cannot do */ \
+	M(STATUS_ASK, cookie, R_POLICYD, R_PARENT, FD_NEVER, S_WORK) \
+	M(STATUS_PROC, status_proc, R_PARENT, R_POLICYD, FD_NEVER, S_WORK) \
+	M(STATUS_END, status_end, R_PARENT, R_POLICYD, FD_NEVER, S_WORK) \
+	M(RELOAD_ASK, cookie, R_POLICYD, R_PARENT, FD_NEVER, S_WORK) \
+	M(RELOAD_DONE, reload_done, R_PARENT, R_POLICYD, FD_NEVER, S_WORK) \
+	M(LOG_ASK, log_level, R_POLICYD, R_PARENT, FD_NEVER, S_WORK) \
+	M(PEER_ASK, cookie, R_POLICYD, R_PARENT, FD_MUST, S_WORK) \
+	M(PEER_ANSWER, peer_answer, R_PARENT, R_POLICYD, FD_NEVER, S_WORK) \
+	M(FOLLOW_ASK, follow, R_POLICYD, R_PARENT, FD_MUST, S_WORK) \
+	M(FOLLOW, follow, R_PARENT, R_RECORDER, FD_MUST, S_WORK) \
+	M(AUDIT_ASK, cookie, R_POLICYD, R_RECORDER, FD_NEVER, S_OPEN) \
+	M(AUDIT_STATUS, audit_status, R_RECORDER, R_POLICYD, FD_NEVER, S_OPEN) \
+	/* sessions */ \
+	M(ENGINE_HELLO, generation, R_ENGINE, R_POLICYD, FD_NEVER, S_OPEN) \
+	M(ENGINE_BAD, engine_bad, R_POLICYD | R_RECORDER | R_DIALER, R_PARENT, \
+	    FD_NEVER, S_WORK) \
+	M(RECORD_SESSION, record_session, R_POLICYD, R_RECORDER, FD_NEVER, \
+	    S_OPEN)
+
+#define FIELDS_empty(U8, U16, U32, U64, STR)
+
+#define FIELDS_cookie(U8, U16, U32, U64, STR) \
+	U32(cookie)
+
+#define FIELDS_generation(U8, U16, U32, U64, STR) \
+	U64(generation)
+
+/* uid 0: stay who you are (started without privileges), no chroot. */
+#define FIELDS_boot(U8, U16, U32, U64, STR) \
+	U8(role) U8(log_level) U8(log_marks) U32(uid) U32(gid) \
+	STR(chroot, PATH_LEN) STR(session, NAME_LEN)
+
+/* The other end of a pair.  Session and instance name an engine. */
+#define FIELDS_channel(U8, U16, U32, U64, STR) \
+	U8(peer) U32(instance) STR(session, NAME_LEN)
+
+#define FIELDS_log_level(U8, U16, U32, U64, STR) \
+	U8(level)
+
+#define FIELDS_conf_nak(U8, U16, U32, U64, STR) \
+	U64(generation) STR(why, PATH_LEN)
+
+#define FIELDS_conf_control(U8, U16, U32, U64, STR) \
+	U8(read_only)
+
+#define FIELDS_conf_limits(U8, U16, U32, U64, STR) \
+	U32(clients)
+
+#define FIELDS_conf_session(U8, U16, U32, U64, STR) \
+	STR(session, NAME_LEN) STR(policy, NAME_LEN)
+
+/* Rules follow their policy, conditions their rule. */
+#define FIELDS_conf_policy(U8, U16, U32, U64, STR) \
+	STR(name, NAME_LEN) U8(allow) U8(refuse) U8(on_full) \
+	U64(quota_out) U32(pause_denials) U64(pause_ms)
+
+/* body is the limit in bytes, or UINT64_MAX. */
+#define FIELDS_conf_rule(U8, U16, U32, U64, STR) \
+	U32(index) U8(kind) U8(tcp) U8(scheme) U8(to_private) U64(body) \
+	U64(timeout_ms) U8(cache) U64(ttl_ms) U32(uses) U32(messages)
+
+/* A host, path, method, prefix or decider; ports; metadata has a value. */
+#define FIELDS_conf_cond(U8, U16, U32, U64, STR) \
+	U8(kind) U16(first) U16(last) STR(text, PATH_LEN) STR(value, PATH_LEN)
+
+#define FIELDS_conf_redact(U8, U16, U32, U64, STR) \
+	STR(policy, NAME_LEN) U8(kind) STR(name, NAME_LEN)
+
+#define FIELDS_conf_dial(U8, U16, U32, U64, STR) \
+	U64(timeout_ms)
+
+#define FIELDS_conf_host(U8, U16, U32, U64, STR) \
+	STR(name, HOST_LEN) STR(address, ADDRESS_LEN)
+
+#define FIELDS_conf_resolver(U8, U16, U32, U64, STR) \
+	STR(address, ADDRESS_LEN) U16(port)
+
+#define FIELDS_conf_deny_net(U8, U16, U32, U64, STR) \
+	STR(prefix, ADDRESS_LEN)
+
+#define FIELDS_conf_decider(U8, U16, U32, U64, STR) \
+	STR(name, NAME_LEN) U8(kind) U8(api) U8(persistent) \
+	STR(url, PATH_LEN) STR(model, NAME_LEN) \
+	U64(timeout_ms) U32(concurrency)
+
+#define FIELDS_conf_cluster(U8, U16, U32, U64, STR) \
+	STR(name, NAME_LEN) U8(in_cluster) STR(context, PATH_LEN) \
+	STR(server, PATH_LEN) STR(user, PATH_LEN)
+
+/* Key, prompt, token, certificate, ...: of the object sent before it. */
+#define FIELDS_conf_file(U8, U16, U32, U64, STR) \
+	U8(what)
+
+#define FIELDS_conf_engine(U8, U16, U32, U64, STR) \
+	STR(policy, NAME_LEN) U8(refuse) U32(capture) U8(capture_hash) \
+	U32(connections) U64(handshake_ms) U64(head_ms) U64(response_ms) \
+	U64(idle_ms) U64(tunnel_ms)
+
+#define FIELDS_conf_audit(U8, U16, U32, U64, STR) \
+	STR(path, PATH_LEN)
+
+#define FIELDS_status_proc(U8, U16, U32, U64, STR) \
+	U32(cookie) U8(role) U32(pid) STR(session, NAME_LEN)
+
+#define FIELDS_status_end(U8, U16, U32, U64, STR) \
+	U32(cookie) U64(generation) U64(started) U8(privileged) \
+	U8(log_level) STR(configuration, PATH_LEN)
+
+#define FIELDS_reload_done(U8, U16, U32, U64, STR) \
+	U32(cookie) U8(result) U64(generation) STR(text, TEXT_LEN)
+
+#define FIELDS_peer_answer(U8, U16, U32, U64, STR) \
+	U32(cookie) U8(welcome)
+
+/* An empty session means all of them; kinds is a set of 1 << record kind. */
+#define FIELDS_follow(U8, U16, U32, U64, STR) \
+	U32(kinds) STR(session, NAME_LEN)
+
+#define FIELDS_audit_status(U8, U16, U32, U64, STR) \
+	U32(cookie) U64(seq) U32(followers) STR(path, PATH_LEN)
+
+#define FIELDS_engine_bad(U8, U16, U32, U64, STR) \
+	U32(instance) STR(why, PATH_LEN)
+
+/* Times are nanoseconds since the epoch. */
+#define FIELDS_record_session(U8, U16, U32, U64, STR) \
+	U8(kind) U64(at) STR(session, NAME_LEN) STR(policy, NAME_LEN) \
+	STR(reason, PATH_LEN)
+
+/* Each list once; several rows may share one. */
+#define MSG_STRUCTS(S) \
+	S(empty) S(cookie) S(generation) S(boot) S(channel) S(log_level) \
+	S(conf_nak) S(conf_control) S(conf_limits) S(conf_session) \
+	S(conf_policy) S(conf_rule) S(conf_cond) S(conf_redact) S(conf_dial) \
+	S(conf_host) S(conf_resolver) S(conf_deny_net) S(conf_decider) \
+	S(conf_cluster) S(conf_file) S(conf_engine) \
+	S(conf_audit) S(status_proc) S(status_end) S(reload_done) \
+	S(peer_answer) S(follow) S(audit_status) S(engine_bad) \
+	S(record_session)
+
+enum msg_type {
+	MSG_NONE,
+#define M(type, ...) MSG_##type,
+	MSG_TABLE(M)
+#undef M
+	MSG_MAX
+};
+
+/* Kinds of CONF_COND and CONF_FILE. */
+enum cond_kind {
+	COND_HOST,
+	COND_PORT,
+	COND_METHOD,
+	COND_PATH,
+	COND_NET,
+	COND_DECIDER,
+	COND_METADATA,
+	COND_KIND_MAX
+};
+
+enum file_kind {
+	FILE_KEY,
+	FILE_PROMPT,
+	FILE_TRUST,
+	FILE_KUBECONFIG,
+	FILE_TOKEN,
+	FILE_CERTIFICATE,
+	FILE_PASSWORD,
+	FILE_KIND_MAX
+};
+
+/* Kinds of record; record_kind_name() has the words. */
+enum record_kind {
+	RECORD_REQUEST_OPENED,
+	RECORD_REQUEST_ALLOWED,
+	RECORD_REQUEST_DENIED,
+	RECORD_REQUEST_CLOSED,
+	RECORD_REQUEST_FAILED,
+	RECORD_DECIDER_FAILURE,
+	RECORD_SESSION_STARTED,
+	RECORD_SESSION_ENDED,
+	RECORD_CONNECTION_REFUSED,
+	RECORD_NAME_ASKED,
+	RECORD_GAP,
+	RECORD_KIND_MAX
+};
+
+/* Answers of RELOAD_DONE. */
+enum reload_result {
+	RELOAD_OK,
+	RELOAD_BAD_CONF,
+	RELOAD_REFUSED,
+	RELOAD_BUSY,
+	RELOAD_RESULT_MAX
+};
+
+#endif /* MSGTAB_H */

@@ -1,0 +1,58 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * The processes, and the length limits of the names that they exchange.
+ */
+
+#ifndef ROLE_H
+#define ROLE_H
+
+#include <stdint.h>
+
+enum role {
+	ROLE_PARENT,
+	ROLE_POLICYD,
+	ROLE_RECORDER,
+	ROLE_DIALER,
+	ROLE_DECIDERD,
+	ROLE_K8SD,
+	ROLE_ENGINE,
+	ROLE_MAX
+};
+
+/* Sets of roles, for the message table. */
+#define R_PARENT	(1U << ROLE_PARENT)
+#define R_POLICYD	(1U << ROLE_POLICYD)
+#define R_RECORDER	(1U << ROLE_RECORDER)
+#define R_DIALER	(1U << ROLE_DIALER)
+#define R_DECIDERD	(1U << ROLE_DECIDERD)
+#define R_K8SD		(1U << ROLE_K8SD)
+#define R_ENGINE	(1U << ROLE_ENGINE)
+#define R_VOTERS	(R_POLICYD | R_RECORDER | R_DIALER | R_DECIDERD | R_K8SD)
+#define R_CHILDREN	(R_VOTERS | R_ENGINE)
+
+#define NAME_LEN	64	/* of a session, policy, decider, ... */
+#define HOST_LEN	253
+#define ADDRESS_LEN	64	/* printed, with a prefix length */
+#define PATH_LEN	1024
+#define TEXT_LEN	8192	/* error text that goes back to a client */
+
+/* NULL for a number that is no role. */
+const char	*role_name(uint32_t);
+const char	*record_kind_name(uint32_t);
+
+#endif /* ROLE_H */
