@@ -1,0 +1,96 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * What all children have in common: how they start, how they are configured
+ * and how they end.  A role fills in struct child and calls child_main().
+ */
+
+#ifndef CHILD_H
+#define CHILD_H
+
+#include "ipc.h"
+#include "sandbox.h"
+
+#define CHILD_FD	3	/* the channel to the parent */
+
+struct child {
+	enum role		 ch_role;
+	const struct sandbox	*ch_sandbox;
+	const ipc_handler	*ch_handlers;
+	/* Before confinement: load what a library would look for later. */
+	void			(*ch_warm)(void);
+	/* Another process is at the other end of this descriptor. */
+	int			(*ch_channel)(const struct msg_channel *, int);
+	/*
+	 * A generation: begin, the slice by way of ch_handlers, then weigh
+	 * it (a refusal says why), then either commit or abort.
+	 */
+	void			(*ch_begin)(uint64_t);
+	int			(*ch_weigh)(char *, size_t);
+	void			(*ch_commit)(void);
+	void			(*ch_abort)(void);
+	/* The parent has closed the channel: the last thing to do. */
+	void			(*ch_stop)(void);
+};
+
+extern struct event_base	*child_base;
+extern struct ipc		*child_parent;
+extern char			 child_session[NAME_LEN + 1];	/* engines */
+
+int		 child_main(const struct child *, int, char *[]);
+
+/*
+ * A channel to a process that the whole daemon shares: when it ends or talks
+ * nonsense, so do we.
+ */
+struct ipc	*child_peer(enum role, int, const ipc_handler *);
+
+/*
+ * A channel to an engine.  One that talks nonsense is reported to the parent
+ * with child_engine_bad(); what else its end means is the caller's affair.
+ */
+struct ipc	*child_engine(const struct msg_channel *, int,
+		    const ipc_handler *);
+void		 child_engine_bad(const struct ipc *, const char *);
+
+/*
+ * CONF_FILE: read what the parent has opened into its place among the files
+ * of an object.  What cannot be read is a refusal of the generation.
+ */
+struct secret;
+int		 child_read_file(struct ipc *, const union msg *,
+		    struct secret **, const char *, char *, size_t);
+
+/* The entries of ch_handlers that are the same everywhere. */
+#define CHILD_HANDLERS							\
+	[MSG_BOOT] = child_parent_boot,					\
+	[MSG_CHANNEL] = child_parent_channel,				\
+	[MSG_LOG_LEVEL] = child_parent_log_level,			\
+	[MSG_CONF_BEGIN] = child_parent_conf_begin,			\
+	[MSG_CONF_END] = child_parent_conf_end,				\
+	[MSG_CONF_COMMIT] = child_parent_conf_commit,			\
+	[MSG_CONF_ABORT] = child_parent_conf_abort
+
+int	 child_parent_boot(struct ipc *, const union msg *);
+int	 child_parent_channel(struct ipc *, const union msg *);
+int	 child_parent_log_level(struct ipc *, const union msg *);
+int	 child_parent_conf_begin(struct ipc *, const union msg *);
+int	 child_parent_conf_end(struct ipc *, const union msg *);
+int	 child_parent_conf_commit(struct ipc *, const union msg *);
+int	 child_parent_conf_abort(struct ipc *, const union msg *);
+
+#endif /* CHILD_H */

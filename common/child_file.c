@@ -1,0 +1,63 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * deciderd and k8sd run this: the files of an object of their slice, which
+ * the parent has opened and which are read in confinement.
+ */
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "child.h"
+#include "log.h"
+#include "secret.h"
+
+#define FILE_LEN_MAX	(256 * 1024)
+
+static const char *const file_names[FILE_KIND_MAX] = {
+	[FILE_KEY] = "key",
+	[FILE_PROMPT] = "prompt",
+	[FILE_TRUST] = "trust",
+	[FILE_KUBECONFIG] = "kubeconfig",
+	[FILE_TOKEN] = "token",
+	[FILE_CERTIFICATE] = "certificate",
+	[FILE_PASSWORD] = "password",
+};
+
+int
+child_read_file(struct ipc *ip, const union msg *m, struct secret **files,
+    const char *owner, char *refusal, size_t len)
+{
+	uint8_t	 what = m->conf_file.what;
+	int	 fd;
+
+	if (what >= FILE_KIND_MAX || files[what] != NULL)
+		return ipc_bad(ip, "file %u of \"%s\"", what, owner);
+	if ((fd = ipc_take_fd(ip)) == -1)
+		errno = EMFILE;
+	else
+		files[what] = secret_read_fd(fd, FILE_LEN_MAX);
+	if (files[what] == NULL)
+		snprintf(refusal, len, "%s file of \"%s\": %s",
+		    file_names[what], owner, errno == ENODATA ?
+		    "it is empty" : strerror(errno));
+	if (fd != -1)
+		close(fd);
+	return 0;
+}

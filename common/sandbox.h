@@ -1,0 +1,61 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * Confinement.  A role names the system calls that it needs, in groups with
+ * a reason each; everything else is denied.  sandbox_linux.c makes seccomp
+ * and Landlock rules of it, sandbox_openbsd.c a pledge.
+ */
+
+#ifndef SANDBOX_H
+#define SANDBOX_H
+
+#include <sys/types.h>
+#include <sys/resource.h>
+
+#ifdef __linux__
+#include <seccomp.h>
+#else
+#define SCMP_SYS(x)	0
+#endif
+
+struct sandbox_group {
+	const char	*sg_why;
+	const int	*sg_calls;	/* up to SANDBOX_END */
+};
+
+struct sandbox {
+	const struct sandbox_group	*sb_groups;	/* up to a NULL reason */
+	const char			*sb_pledge;	/* OpenBSD */
+	rlim_t				 sb_files;	/* descriptors */
+};
+
+#define SANDBOX_END	(-1000000)
+#define SANDBOX_CALLS(...)	(const int []){ __VA_ARGS__, SANDBOX_END }
+
+struct identity {
+	uid_t		 id_uid;
+	gid_t		 id_gid;
+	const char	*id_root;	/* chroot here */
+};
+
+/* All of these end the process when they cannot do what they say. */
+void	 sandbox_drop(const struct identity *);
+void	 sandbox_limit(const struct sandbox *);
+void	 sandbox_enter(const struct sandbox *);
+void	 landlock_enter(void);
+
+#endif /* SANDBOX_H */

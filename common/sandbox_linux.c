@@ -1,0 +1,241 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * Every child runs this, as root for the first part if the daemon was
+ * started so, and before it has read a byte from anyone but the parent.
+ * Denied calls come in two kinds: those that libc or a library merely tries
+ * get an error, the rest kill.  There is no third kind and no way to go
+ * without: a kernel that lacks a part of this ends the process.
+ *
+ * A build with SANDBOX_TRACE logs what it would have killed for (see the
+ * audit log or dmesg), to find out what a role needs.
+ */
+
+#ifdef __linux__
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <linux/capability.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "sandbox.h"
+
+#ifdef SANDBOX_TRACE
+#define SANDBOX_DEFAULT	SCMP_ACT_LOG
+#else
+#define SANDBOX_DEFAULT	SCMP_ACT_KILL_PROCESS
+#endif
+
+/* What every role needs to be a process at all. */
+static const struct sandbox_group common_groups[] = {
+	{ "memory", SANDBOX_CALLS(SCMP_SYS(brk), SCMP_SYS(munmap),
+	    SCMP_SYS(mremap), SCMP_SYS(madvise)) },
+	{ "time and chance", SANDBOX_CALLS(SCMP_SYS(clock_gettime),
+	    SCMP_SYS(gettimeofday), SCMP_SYS(getrandom)) },
+	{ "the event loop", SANDBOX_CALLS(SCMP_SYS(epoll_wait),
+	    SCMP_SYS(epoll_pwait), SCMP_SYS(epoll_ctl), SCMP_SYS(poll),
+	    SCMP_SYS(ppoll)) },
+	{ "channels, which bring and take descriptors",
+	    SANDBOX_CALLS(SCMP_SYS(read), SCMP_SYS(readv), SCMP_SYS(write),
+	    SCMP_SYS(writev), SCMP_SYS(recvmsg), SCMP_SYS(sendmsg),
+	    SCMP_SYS(close)) },
+	{ "an end in order, also by abort", SANDBOX_CALLS(SCMP_SYS(exit),
+	    SCMP_SYS(exit_group), SCMP_SYS(rt_sigreturn),
+	    SCMP_SYS(rt_sigaction), SCMP_SYS(rt_sigprocmask),
+	    SCMP_SYS(restart_syscall), SCMP_SYS(futex), SCMP_SYS(getpid),
+	    SCMP_SYS(gettid)) },
+#ifdef SANITIZE
+	{ "the sanitizers' own needs", SANDBOX_CALLS(SCMP_SYS(sigaltstack),
+	    SCMP_SYS(sched_yield), SCMP_SYS(sched_getaffinity),
+	    SCMP_SYS(prctl), SCMP_SYS(getrusage)) },
+#endif
+	{ NULL, NULL }
+};
+
+/* What libraries try and can do without. */
+static const int soft_calls[] = {
+	SCMP_SYS(open), SCMP_SYS(openat), SCMP_SYS(access),
+	SCMP_SYS(faccessat), SCMP_SYS(faccessat2), SCMP_SYS(stat),
+	SCMP_SYS(lstat), SCMP_SYS(newfstatat), SCMP_SYS(statx),
+	SCMP_SYS(readlink), SCMP_SYS(readlinkat), SCMP_SYS(ioctl),
+	SCMP_SYS(sysinfo), SCMP_SYS(uname), SANDBOX_END
+};
+
+static void
+drop_bounding_set(void)
+{
+	int	 cap;
+
+	for (cap = 0; prctl(PR_CAPBSET_READ, cap) != -1; cap++)
+		if (prctl(PR_CAPBSET_DROP, cap) == -1)
+			fatal("capability %d: cannot drop it", cap);
+}
+
+static void
+drop_capabilities(void)
+{
+	struct __user_cap_header_struct	 hdr = {
+		.version = _LINUX_CAPABILITY_VERSION_3
+	};
+	struct __user_cap_data_struct	 none[2];
+
+	memset(none, 0, sizeof(none));
+	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) == -1)
+		fatal("ambient capabilities: cannot clear them");
+	if (syscall(SYS_capset, &hdr, none) == -1)
+		fatal("capabilities: cannot clear them");
+}
+
+/* From root to an identity that can do nothing; the order matters. */
+static void
+become(const struct identity *id)
+{
+	drop_bounding_set();
+	if (chroot(id->id_root) == -1 || chdir("/") == -1)
+		fatal("chroot %s", id->id_root);
+	if (setgroups(1, &id->id_gid) == -1 ||
+	    setresgid(id->id_gid, id->id_gid, id->id_gid) == -1 ||
+	    setresuid(id->id_uid, id->id_uid, id->id_uid) == -1)
+		fatal("uid %u gid %u: cannot change to it", id->id_uid,
+		    id->id_gid);
+}
+
+void
+sandbox_drop(const struct identity *id)
+{
+	if (id->id_uid != 0)
+		become(id);
+	drop_capabilities();
+	/* The uid change clears these, so they come after it. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == -1)
+		fatal("parent-death signal");
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == -1)
+		fatal("dumpable flag");
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
+		fatal("no_new_privs");
+}
+
+static void
+limit(int what, const char *name, rlim_t value)
+{
+	struct rlimit	 rl = { .rlim_cur = value, .rlim_max = value };
+
+	if (setrlimit(what, &rl) == -1)
+		fatal("limit %s to %llu", name, (unsigned long long)value);
+}
+
+void
+sandbox_limit(const struct sandbox *sb)
+{
+	struct rlimit	 rl;
+	rlim_t		 files = sb->sb_files;
+
+	limit(RLIMIT_CORE, "core", 0);
+	limit(RLIMIT_NPROC, "processes", 0);
+	if (getrlimit(RLIMIT_NOFILE, &rl) == -1)
+		fatal("limit of descriptors");
+	limit(RLIMIT_NOFILE, "descriptors",
+	    files < rl.rlim_max ? files : rl.rlim_max);
+}
+
+static void
+allow(scmp_filter_ctx ctx, int call)
+{
+	int	 rv;
+
+	/* libseccomp's numbers below zero are calls this machine lacks. */
+	if (call < 0)
+		return;
+	if ((rv = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, call, 0)) != 0)
+		fatalx("seccomp: call %d: %s", call, strerror(-rv));
+}
+
+static void
+allow_groups(scmp_filter_ctx ctx, const struct sandbox_group *sg)
+{
+	const int	*call;
+
+	for (; sg->sg_why != NULL; sg++)
+		for (call = sg->sg_calls; *call != SANDBOX_END; call++)
+			allow(ctx, *call);
+}
+
+/* Calls that are harmless only with certain arguments. */
+static void
+allow_narrowly(scmp_filter_ctx ctx)
+{
+	static const int	 flags[] = { F_GETFL, F_SETFL, F_GETFD, F_SETFD };
+	size_t			 i;
+	int			 rv = 0;
+
+	rv |= seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mmap), 1,
+	    SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	rv |= seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(mprotect), 1,
+	    SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0));
+	rv |= seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(tgkill), 1,
+	    SCMP_A0(SCMP_CMP_EQ, (scmp_datum_t)getpid(), 0));
+	for (i = 0; i < sizeof(flags) / sizeof(flags[0]); i++)
+		rv |= seccomp_rule_add(ctx, SCMP_ACT_ALLOW, SCMP_SYS(fcntl), 1,
+		    SCMP_A1(SCMP_CMP_EQ, flags[i], 0));
+	if (rv != 0)
+		fatalx("seccomp: cannot narrow a call");
+}
+
+static void
+deny_softly(scmp_filter_ctx ctx)
+{
+	const int	*call;
+	int		 rv;
+
+	for (call = soft_calls; *call != SANDBOX_END; call++) {
+		if (*call < 0)
+			continue;
+		rv = seccomp_rule_add(ctx, SCMP_ACT_ERRNO(EACCES), *call, 0);
+		if (rv != 0)
+			fatalx("seccomp: call %d: %s", *call, strerror(-rv));
+	}
+}
+
+void
+sandbox_enter(const struct sandbox *sb)
+{
+	scmp_filter_ctx	 ctx;
+	int		 rv;
+
+	landlock_enter();
+	if ((ctx = seccomp_init(SANDBOX_DEFAULT)) == NULL)
+		fatalx("seccomp: cannot begin a filter");
+	allow_groups(ctx, common_groups);
+	allow_groups(ctx, sb->sb_groups);
+	allow_narrowly(ctx);
+	deny_softly(ctx);
+	if ((rv = seccomp_load(ctx)) != 0)
+		fatalx("seccomp: %s", strerror(-rv));
+	seccomp_release(ctx);
+}
+
+#endif /* __linux__ */
