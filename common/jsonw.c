@@ -1,0 +1,442 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * The streaming JSON writer; see jsonw.h.  Runs in the recorder, policyd,
+ * deciderd, k8sd and egressctl.  It trusts its caller with nothing but memory:
+ * strings are hostile, and calls in the wrong order end in an error and never
+ * in malformed output.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "jsonw.h"
+
+#define JSONW_SIZE_MIN	512
+
+/* A level is a container of one kind, perhaps not empty, perhaps keyed. */
+#define LEVEL_DOCUMENT	0x01
+#define LEVEL_OBJECT	0x02
+#define LEVEL_ARRAY	0x04
+#define LEVEL_FILLED	0x10
+#define LEVEL_KEYED	0x20
+
+static void
+jsonw_fail(struct jsonw *w, const char *error)
+{
+	if (w->jw_error == NULL)
+		w->jw_error = error;
+}
+
+void
+jsonw_init(struct jsonw *w, size_t max)
+{
+	memset(w, 0, sizeof(*w));
+	w->jw_max = max;
+	w->jw_state[0] = LEVEL_DOCUMENT;
+}
+
+void
+jsonw_reset(struct jsonw *w)
+{
+	w->jw_len = 0;
+	w->jw_error = NULL;
+	w->jw_depth = 0;
+	w->jw_state[0] = LEVEL_DOCUMENT;
+}
+
+void
+jsonw_free(struct jsonw *w)
+{
+	if (w == NULL)
+		return;
+	free(w->jw_buf);
+	jsonw_init(w, w->jw_max);
+}
+
+/* Out of line, so that the test in jsonw_room() is all that a field costs. */
+static int
+jsonw_grow(struct jsonw *w, size_t len)
+{
+	size_t	 size;
+	char	*buf;
+
+	if (w->jw_error != NULL)
+		return 0;
+	if (len > w->jw_max - w->jw_len) {
+		jsonw_fail(w, "document longer than its limit");
+		return 0;
+	}
+	size = w->jw_size > 0 ? w->jw_size : JSONW_SIZE_MIN;
+	while (size < w->jw_len + len)
+		size = size > w->jw_max / 2 ? w->jw_max : size * 2;
+	if (size > w->jw_max)
+		size = w->jw_max;
+	if ((buf = realloc(w->jw_buf, size)) == NULL) {
+		jsonw_fail(w, "out of memory");
+		return 0;
+	}
+	w->jw_buf = buf;
+	w->jw_size = size;
+	return 1;
+}
+
+/* Where len more bytes may be written, or NULL after an error. */
+static char *
+jsonw_room(struct jsonw *w, size_t len)
+{
+	char	*p;
+
+	if (w->jw_error != NULL ||
+	    (len > w->jw_size - w->jw_len && !jsonw_grow(w, len)))
+		return NULL;
+	p = w->jw_buf + w->jw_len;
+	w->jw_len += len;
+	return p;
+}
+
+static void
+jsonw_put(struct jsonw *w, const char *bytes, size_t len)
+{
+	char	*p;
+
+	if (len > 0 && (p = jsonw_room(w, len)) != NULL)
+		memcpy(p, bytes, len);
+}
+
+static void
+jsonw_putc(struct jsonw *w, char c)
+{
+	char	*p;
+
+	if ((p = jsonw_room(w, 1)) != NULL)
+		*p = c;
+}
+
+/* `\uXXXX' */
+static void
+jsonw_escape(struct jsonw *w, uint32_t unit)
+{
+	static const char	 hex[] = "0123456789abcdef";
+	char			*p;
+
+	if ((p = jsonw_room(w, 6)) == NULL)
+		return;
+	p[0] = '\\';
+	p[1] = 'u';
+	p[2] = hex[unit >> 12 & 0xf];
+	p[3] = hex[unit >> 8 & 0xf];
+	p[4] = hex[unit >> 4 & 0xf];
+	p[5] = hex[unit & 0xf];
+}
+
+/*
+ * How many leading bytes need no thought: ASCII other than controls, DEL,
+ * quote and backslash.  Eight at a time: with the top bit of each byte known
+ * to be clear, a byte is less than n iff subtracting n borrows into its top
+ * bit, and equal to c iff (byte ^ c) is less than 1.  A borrow can reach into
+ * the next byte and only ever flags too much; the byte loop then decides.
+ */
+static size_t
+plain_run(const uint8_t *s, size_t len)
+{
+	const uint64_t	 ones = 0x0101010101010101, tops = ones << 7;
+	uint64_t	 v, odd;
+	size_t		 i;
+
+	for (i = 0; len - i >= sizeof(v); i += sizeof(v)) {
+		memcpy(&v, s + i, sizeof(v));
+		odd = v | (v - ones * 0x20) | ((v ^ ones * '"') - ones) |
+		    ((v ^ ones * '\\') - ones) | ((v ^ ones * 0x7f) - ones);
+		if ((odd & tops) != 0)
+			break;
+	}
+	while (i < len && s[i] >= 0x20 && s[i] < 0x7f && s[i] != '"' &&
+	    s[i] != '\\')
+		i++;
+	return i;
+}
+
+/*
+ * The length of the well-formed UTF-8 sequence at s (Unicode, table 3-7: no
+ * overlong forms, no surrogates, nothing above U+10FFFF) and its code point,
+ * or 0.  s[0] is not ASCII.
+ */
+static size_t
+utf8_decode(const uint8_t *s, size_t len, uint32_t *cp)
+{
+	static const uint32_t	 least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	size_t			 i, n;
+	uint32_t		 c;
+
+	if (s[0] >= 0xc2 && s[0] <= 0xdf)
+		n = 2;
+	else if (s[0] >= 0xe0 && s[0] <= 0xef)
+		n = 3;
+	else if (s[0] >= 0xf0 && s[0] <= 0xf4)
+		n = 4;
+	else
+		return 0;
+	if (n > len)
+		return 0;
+	c = s[0] & (0x7fU >> n);
+	for (i = 1; i < n; i++) {
+		if ((s[i] & 0xc0) != 0x80)
+			return 0;
+		c = c << 6 | (s[i] & 0x3f);
+	}
+	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
+		return 0;
+	*cp = c;
+	return n;
+}
+
+/*
+ * Characters that move the cursor, end the line or reorder what stands beside
+ * them, so that a reader sees another record than the one that was written.
+ */
+static int
+is_deceptive(uint32_t c)
+{
+	return c < 0xa0 ||			/* C1 controls */
+	    c == 0x061c || c == 0x200e || c == 0x200f ||
+	    (c >= 0x2028 && c <= 0x202e) ||	/* separators, embeddings */
+	    (c >= 0x2066 && c <= 0x2069);	/* isolates */
+}
+
+static size_t
+jsonw_multibyte(struct jsonw *w, const uint8_t *s, size_t len)
+{
+	size_t		 i, n;
+	uint32_t	 c;
+
+	n = utf8_decode(s, len, &c);
+	if (n == 0) {
+		jsonw_escape(w, 0xef00U | s[0]);
+		return 1;
+	}
+	if (c >= 0xef80 && c <= 0xefff) {
+		for (i = 0; i < n; i++)
+			jsonw_escape(w, 0xef00U | s[i]);
+	} else if (is_deceptive(c))
+		jsonw_escape(w, c);
+	else
+		jsonw_put(w, (const char *)s, n);
+	return n;
+}
+
+static void
+jsonw_ascii(struct jsonw *w, uint8_t c)
+{
+	static const char	 from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
+	const char		*at;
+	char			*p;
+
+	if (c == '\0' || (at = strchr(from, c)) == NULL) {
+		jsonw_escape(w, c);
+		return;
+	}
+	if ((p = jsonw_room(w, 2)) != NULL) {
+		p[0] = '\\';
+		p[1] = to[at - from];
+	}
+}
+
+static void
+jsonw_quote(struct jsonw *w, const char *str, size_t len)
+{
+	const uint8_t	*s = (const uint8_t *)str;
+	size_t		 n;
+
+	jsonw_putc(w, '"');
+	while (len > 0 && w->jw_error == NULL) {
+		if (*s >= 0x80)
+			n = jsonw_multibyte(w, s, len);
+		else if ((n = plain_run(s, len)) > 0)
+			jsonw_put(w, (const char *)s, n);
+		else {
+			jsonw_ascii(w, *s);
+			n = 1;
+		}
+		s += n;
+		len -= n;
+	}
+	jsonw_putc(w, '"');
+}
+
+/* Makes ready for a value: writes the comma, checks that one is due. */
+static int
+jsonw_value(struct jsonw *w)
+{
+	uint8_t	*state = &w->jw_state[w->jw_depth];
+
+	if (w->jw_error != NULL)
+		return 0;
+	if (*state & LEVEL_OBJECT) {
+		if ((*state & LEVEL_KEYED) == 0)
+			jsonw_fail(w, "value without a key");
+		*state &= (uint8_t)~LEVEL_KEYED;
+	} else if (*state & LEVEL_FILLED) {
+		if (*state & LEVEL_DOCUMENT)
+			jsonw_fail(w, "second value in a document");
+		jsonw_putc(w, ',');
+	}
+	*state |= LEVEL_FILLED;
+	return w->jw_error == NULL;
+}
+
+static void
+jsonw_open(struct jsonw *w, uint8_t level, char bracket)
+{
+	if (!jsonw_value(w))
+		return;
+	if (w->jw_depth == JSONW_DEPTH_MAX) {
+		jsonw_fail(w, "nested too deep");
+		return;
+	}
+	w->jw_state[++w->jw_depth] = level;
+	jsonw_putc(w, bracket);
+}
+
+void
+jsonw_object(struct jsonw *w)
+{
+	jsonw_open(w, LEVEL_OBJECT, '{');
+}
+
+void
+jsonw_array(struct jsonw *w)
+{
+	jsonw_open(w, LEVEL_ARRAY, '[');
+}
+
+void
+jsonw_end(struct jsonw *w)
+{
+	uint8_t	 state = w->jw_state[w->jw_depth];
+
+	if (state & LEVEL_DOCUMENT)
+		jsonw_fail(w, "end without a beginning");
+	else if (state & LEVEL_KEYED)
+		jsonw_fail(w, "key without a value");
+	if (w->jw_error != NULL)
+		return;
+	w->jw_depth--;
+	jsonw_putc(w, state & LEVEL_OBJECT ? '}' : ']');
+}
+
+void
+jsonw_keyn(struct jsonw *w, const char *key, size_t len)
+{
+	uint8_t	*state = &w->jw_state[w->jw_depth];
+
+	if ((*state & LEVEL_OBJECT) == 0)
+		jsonw_fail(w, "key outside an object");
+	else if (*state & LEVEL_KEYED)
+		jsonw_fail(w, "key without a value");
+	if (w->jw_error != NULL)
+		return;
+	if (*state & LEVEL_FILLED)
+		jsonw_putc(w, ',');
+	*state |= LEVEL_KEYED;
+	jsonw_quote(w, key, len);
+	jsonw_putc(w, ':');
+}
+
+void
+jsonw_key(struct jsonw *w, const char *key)
+{
+	jsonw_keyn(w, key, strlen(key));
+}
+
+void
+jsonw_string(struct jsonw *w, const char *s, size_t len)
+{
+	if (jsonw_value(w))
+		jsonw_quote(w, s, len);
+}
+
+void
+jsonw_str(struct jsonw *w, const char *s)
+{
+	if (s == NULL)
+		jsonw_null(w);
+	else
+		jsonw_string(w, s, strlen(s));
+}
+
+static void
+jsonw_number(struct jsonw *w, uint64_t n, int negative)
+{
+	char	 buf[21], *p = buf + sizeof(buf);
+
+	if (!jsonw_value(w))
+		return;
+	do {
+		*--p = (char)('0' + n % 10);
+		n /= 10;
+	} while (n > 0);
+	if (negative)
+		*--p = '-';
+	jsonw_put(w, p, (size_t)(buf + sizeof(buf) - p));
+}
+
+void
+jsonw_int(struct jsonw *w, int64_t n)
+{
+	jsonw_number(w, n < 0 ? -(uint64_t)n : (uint64_t)n, n < 0);
+}
+
+void
+jsonw_uint(struct jsonw *w, uint64_t n)
+{
+	jsonw_number(w, n, 0);
+}
+
+void
+jsonw_bool(struct jsonw *w, int yes)
+{
+	if (jsonw_value(w))
+		jsonw_put(w, yes ? "true" : "false", yes ? 4 : 5);
+}
+
+void
+jsonw_null(struct jsonw *w)
+{
+	if (jsonw_value(w))
+		jsonw_put(w, "null", 4);
+}
+
+const char *
+jsonw_finish(struct jsonw *w, size_t *len)
+{
+	if (w->jw_depth > 0)
+		jsonw_fail(w, "beginning without an end");
+	else if ((w->jw_state[0] & LEVEL_FILLED) == 0)
+		jsonw_fail(w, "empty document");
+	*len = 0;
+	if (w->jw_error != NULL)
+		return NULL;
+	*len = w->jw_len;
+	return w->jw_buf;
+}
+
+const char *
+jsonw_error(const struct jsonw *w)
+{
+	return w->jw_error;
+}

@@ -1,0 +1,82 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * A streaming JSON writer.  The recorder formats every record with it, the
+ * control socket every answer; strings come from the network and are hostile.
+ *
+ * The output is one line of strict JSON without control characters.  The buffer
+ * grows by doubling up to a limit and is kept by jsonw_reset(), so a writer
+ * that is reused allocates nothing per field and in time nothing per record.
+ *
+ * Nothing returns an error.  The first one (limit, memory, a value without a
+ * key, an unbalanced end) sticks, later calls do nothing, and jsonw_finish()
+ * returns NULL: half an object is never taken for a whole one.
+ *
+ * Strings are bytes, and a reader can recover which bytes they were:
+ * - well-formed UTF-8 stays as it is; controls (C0, DEL, C1), line separators
+ *   and bidirectional controls are escaped, as a record is read in terminals;
+ * - a byte 0xXX that is not part of well-formed UTF-8 is written `\uefXX', the
+ *   private-use character U+EFXX (XX is 80 to ff);
+ * - a genuine U+EF80 to U+EFFF is written byte by byte in that same way.
+ * So U+EFXX in a record always means the byte XX, everything else means its
+ * UTF-8, and two different inputs never look alike.
+ */
+
+#ifndef JSONW_H
+#define JSONW_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define JSONW_DEPTH_MAX	32
+
+struct jsonw {
+	char		*jw_buf;
+	size_t		 jw_len;
+	size_t		 jw_size;
+	size_t		 jw_max;
+	const char	*jw_error;	/* constant text, or NULL */
+	unsigned int	 jw_depth;
+	/* State of each open level; level 0 is the document itself. */
+	uint8_t		 jw_state[JSONW_DEPTH_MAX + 1];
+};
+
+void	 jsonw_init(struct jsonw *, size_t max);
+void	 jsonw_reset(struct jsonw *);
+void	 jsonw_free(struct jsonw *);
+
+void	 jsonw_object(struct jsonw *);
+void	 jsonw_array(struct jsonw *);
+void	 jsonw_end(struct jsonw *);
+void	 jsonw_key(struct jsonw *, const char *);
+void	 jsonw_keyn(struct jsonw *, const char *, size_t);
+
+void	 jsonw_string(struct jsonw *, const char *, size_t);
+void	 jsonw_str(struct jsonw *, const char *);	/* NULL writes null */
+void	 jsonw_int(struct jsonw *, int64_t);
+void	 jsonw_uint(struct jsonw *, uint64_t);
+void	 jsonw_bool(struct jsonw *, int);
+void	 jsonw_null(struct jsonw *);
+
+/*
+ * The whole document, without newline or NUL, valid until the next call on
+ * this writer; or NULL and jsonw_error() says why.
+ */
+const char *jsonw_finish(struct jsonw *, size_t *len);
+const char *jsonw_error(const struct jsonw *);
+
+#endif /* JSONW_H */
