@@ -1,0 +1,260 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * egressctl: the connection to the daemon.  Lines are bounded and waits
+ * have an end, so that a daemon that is stuck, or something else that
+ * answers on its socket, cannot hold the operator's shell.
+ */
+
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+
+#include <err.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "egressctl.h"
+
+#define BUFFER_FIRST	16384
+
+int
+client_open(struct client *cl, const char *path)
+{
+	struct timeval		tv = { .tv_sec = ANSWER_TIMEOUT_MS / 1000 };
+	struct sockaddr_un	sun = { .sun_family = AF_UNIX };
+
+	memset(cl, 0, sizeof(*cl));
+	cl->cl_path = path;
+	if (strlcpy(sun.sun_path, path, sizeof(sun.sun_path)) >=
+	    sizeof(sun.sun_path)) {
+		warnx("socket path too long: %zu bytes (at most %zu)",
+		    strlen(path), sizeof(sun.sun_path) - 1);
+		cl->cl_fd = -1;
+		return -1;
+	}
+	cl->cl_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (cl->cl_fd == -1) {
+		warn("socket");
+		return -1;
+	}
+	/* This bounds connect(2) too, which waits while the backlog is full. */
+	if (setsockopt(cl->cl_fd, SOL_SOCKET, SO_SNDTIMEO, &tv,
+	    sizeof(tv)) == -1) {
+		warn("setsockopt SO_SNDTIMEO");
+		return -1;
+	}
+	if (connect(cl->cl_fd, (struct sockaddr *)&sun, sizeof(sun)) == -1) {
+		explain_connect(path, errno);
+		return -1;
+	}
+	return 0;
+}
+
+static int
+send_all(struct client *cl, const char *data, size_t len)
+{
+	ssize_t	n;
+
+	while (len > 0) {
+		n = send(cl->cl_fd, data, len, MSG_NOSIGNAL);
+		if (n == -1 && errno == EINTR)
+			continue;
+		if (n == -1 && (errno == EPIPE || errno == ECONNRESET)) {
+			/* Why it hung up may be there to read. */
+			return 0;
+		}
+		if (n == -1) {
+			warn("%s: send", cl->cl_path);
+			return -1;
+		}
+		data += n;
+		len -= (size_t)n;
+	}
+	return 0;
+}
+
+int
+client_send(struct client *cl, const cJSON *request)
+{
+	char	*text;
+	size_t	 len;
+	int	 rv = -1;
+
+	if ((text = cJSON_PrintUnformatted(request)) == NULL) {
+		warnx("out of memory");
+		return -1;
+	}
+	len = strlen(text);
+	if (len > REQUEST_MAX)
+		warnx("request too long: %zu bytes (at most %d)", len,
+		    REQUEST_MAX);
+	else {
+		text[len] = '\n';
+		rv = send_all(cl, text, len + 1);
+	}
+	cJSON_free(text);
+	return rv;
+}
+
+int
+client_has_line(const struct client *cl)
+{
+	return cl->cl_len > cl->cl_used && memchr(cl->cl_buf + cl->cl_used,
+	    '\n', cl->cl_len - cl->cl_used) != NULL;
+}
+
+/* Moves what is left to the front and makes room for more. */
+static int
+client_room(struct client *cl)
+{
+	char	*buf;
+	size_t	 size;
+
+	if (cl->cl_used > 0) {
+		cl->cl_len -= cl->cl_used;
+		memmove(cl->cl_buf, cl->cl_buf + cl->cl_used, cl->cl_len);
+		cl->cl_used = 0;
+	}
+	if (cl->cl_len < cl->cl_size)
+		return 0;
+	if (cl->cl_size >= ANSWER_MAX) {
+		warnx("%s: answer too long: more than %d bytes",
+		    cl->cl_path, ANSWER_MAX);
+		return -1;
+	}
+	size = cl->cl_size == 0 ? BUFFER_FIRST : cl->cl_size * 2;
+	if ((buf = realloc(cl->cl_buf, size)) == NULL) {
+		warn(NULL);
+		return -1;
+	}
+	cl->cl_buf = buf;
+	cl->cl_size = size;
+	return 0;
+}
+
+static int64_t
+now_ms(void)
+{
+	struct timespec	ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+/*
+ * Waits until the daemon has sent something.  While following, it also
+ * watches our own output: `egressctl events | head -1` should end with
+ * head, not with the next record.
+ */
+static enum client_result
+client_wait(const struct client *cl, int64_t deadline)
+{
+	struct pollfd	pfd[2] = {
+		{ .fd = cl->cl_fd, .events = POLLIN },
+		{ .fd = STDOUT_FILENO },
+	};
+	int64_t		left = FOREVER;
+	int		n;
+
+	do {
+		if (deadline != FOREVER && (left = deadline - now_ms()) < 0)
+			left = 0;
+		n = poll(pfd, deadline == FOREVER ? 2 : 1, (int)left);
+	} while (n == -1 && errno == EINTR);
+
+	if (n == -1) {
+		warn("poll");
+		return CLIENT_FAILED;
+	}
+	if (n == 0) {
+		warnx("%s: no answer after %d seconds; egressd accepted the "
+		    "connection but seems stuck", cl->cl_path,
+		    ANSWER_TIMEOUT_MS / 1000);
+		return CLIENT_FAILED;
+	}
+	return pfd[1].revents != 0 ? CLIENT_NO_READER : CLIENT_LINE;
+}
+
+/* Reads once; CLIENT_LINE only says that there is more to look at. */
+static enum client_result
+client_read(struct client *cl)
+{
+	ssize_t	n;
+
+	do {
+		n = recv(cl->cl_fd, cl->cl_buf + cl->cl_len,
+		    cl->cl_size - cl->cl_len, 0);
+	} while (n == -1 && errno == EINTR);
+
+	if (n > 0) {
+		cl->cl_len += (size_t)n;
+		return CLIENT_LINE;
+	}
+	if (n == -1 && errno != ECONNRESET) {
+		warn("%s: receive", cl->cl_path);
+		return CLIENT_FAILED;
+	}
+	if (cl->cl_len > cl->cl_used) {
+		warnx("%s: hung up in the middle of a line", cl->cl_path);
+		return CLIENT_FAILED;
+	}
+	return CLIENT_HUNG_UP;
+}
+
+/*
+ * Hands out the next line, NUL-terminated and without its newline; it is
+ * good until the next call.  The time is for the whole line, so that a
+ * byte now and then does not prolong it.
+ */
+enum client_result
+client_line(struct client *cl, char **line, size_t *len, int timeout_ms)
+{
+	enum client_result	 result;
+	int64_t			 deadline = FOREVER;
+	char			*end;
+
+	if (timeout_ms != FOREVER)
+		deadline = now_ms() + timeout_ms;
+	while (!client_has_line(cl)) {
+		if (client_room(cl) == -1)
+			return CLIENT_FAILED;
+		if ((result = client_wait(cl, deadline)) != CLIENT_LINE ||
+		    (result = client_read(cl)) != CLIENT_LINE)
+			return result;
+	}
+	*line = cl->cl_buf + cl->cl_used;
+	end = memchr(*line, '\n', cl->cl_len - cl->cl_used);
+	*end = '\0';
+	*len = (size_t)(end - *line);
+	cl->cl_used += *len + 1;
+	return CLIENT_LINE;
+}
+
+void
+client_close(struct client *cl)
+{
+	if (cl->cl_fd != -1)
+		close(cl->cl_fd);
+	free(cl->cl_buf);
+	memset(cl, 0, sizeof(*cl));
+	cl->cl_fd = -1;
+}

@@ -1,0 +1,107 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * egressctl: the commands.  Each says what it is called in the help, how
+ * it runs, which fields its request carries and how its answer is shown.
+ */
+
+#include "egressctl.h"
+
+static void
+log_level_ask(const struct invocation *in, cJSON *request)
+{
+	cJSON_AddStringToObject(request, "level", in->in_level);
+}
+
+static void
+events_ask(const struct invocation *in, cJSON *request)
+{
+	cJSON	*kinds;
+	size_t	 i;
+
+	if (in->in_session != NULL)
+		cJSON_AddStringToObject(request, "session_id", in->in_session);
+	if (in->in_nkinds == 0)
+		return;
+	kinds = cJSON_AddArrayToObject(request, "kinds");
+	for (i = 0; i < in->in_nkinds; i++)
+		cJSON_AddItemToArray(kinds,
+		    cJSON_CreateString(in->in_kinds[i]));
+}
+
+static void
+reload_put(const cJSON *answer)
+{
+	fputs("configuration loaded, generation ", stdout);
+	json_put(stdout, json_get(answer, "generation"));
+	putchar('\n');
+}
+
+static void
+log_level_put(const cJSON *answer)
+{
+	fputs("log level ", stdout);
+	json_put(stdout, json_get(answer, "log_level"));
+	putchar('\n');
+}
+
+static int
+help_run(const struct invocation *in)
+{
+	(void)in;
+	parser_list_commands(stdout);
+	return 0;
+}
+
+const struct command command_status = {
+	.co_synopsis = "status",
+	.co_help = "show the daemon, its processes and its sessions",
+	.co_run = command_ask,
+	.co_op = "status",
+	.co_show = status_put,
+};
+
+const struct command command_reload = {
+	.co_synopsis = "reload",
+	.co_help = "load the configuration file again",
+	.co_run = command_ask,
+	.co_op = "reload",
+	.co_show = reload_put,
+};
+
+const struct command command_log_level = {
+	.co_synopsis = "log level error|warn|info|debug",
+	.co_help = "set how much the daemon logs",
+	.co_run = command_ask,
+	.co_op = "log.level",
+	.co_ask = log_level_ask,
+	.co_show = log_level_put,
+};
+
+const struct command command_events = {
+	.co_synopsis = "events [session ID] [kind KIND ...]",
+	.co_help = "follow the records as they are made",
+	.co_run = command_follow,
+	.co_op = "events.follow",
+	.co_ask = events_ask,
+};
+
+const struct command command_help = {
+	.co_synopsis = "help",
+	.co_help = "list the commands",
+	.co_run = help_run,
+};

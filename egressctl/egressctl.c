@@ -1,0 +1,103 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * egressctl: reads the command line and runs one command.  Options may
+ * stand before, between and after the words of the command.
+ */
+
+#include <err.h>
+#include <locale.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "egressctl.h"
+
+static const char *
+default_socket(void)
+{
+	const char	*path = getenv(SOCKET_VARIABLE);
+
+	return path != NULL && *path != '\0' ? path : SOCKET_DEFAULT;
+}
+
+static void
+usage(FILE *fp)
+{
+	fputs("usage: egressctl [-hjV] [-s socket] command [argument ...]\n\n",
+	    fp);
+	parser_list_commands(fp);
+}
+
+/* Takes the options at optind, up to the next word of the command. */
+static void
+parse_options(struct invocation *in, int argc, char *argv[])
+{
+	int	ch;
+
+	while ((ch = getopt(argc, argv, "+hjs:V")) != -1) {
+		switch (ch) {
+		case 'h':
+			usage(stdout);
+			exit(output_finish(0));
+		case 'j':
+			in->in_output = &output_json;
+			break;
+		case 's':
+			in->in_socket = optarg;
+			break;
+		case 'V':
+			puts("egressctl " EGRESSD_VERSION);
+			exit(output_finish(0));
+		default:
+			fputs("usage: egressctl [-hjV] [-s socket] "
+			    "command [argument ...]\n", stderr);
+			exit(EXIT_USAGE);
+		}
+	}
+}
+
+int
+main(int argc, char *argv[])
+{
+	struct invocation	 in = { .in_output = &output_text };
+	const struct command	*command;
+	struct parser		 parser;
+
+	/* A reader that goes away ends us quietly, whatever we inherited. */
+	signal(SIGPIPE, SIG_DFL);
+	setlocale(LC_CTYPE, "");
+	in.in_socket = default_socket();
+
+	if (argc < 2) {
+		usage(stderr);
+		return EXIT_USAGE;
+	}
+
+	parser_init(&parser);
+	for (;;) {
+		parse_options(&in, argc, argv);
+		if (optind >= argc)
+			break;
+		if (parser_word(&parser, &in, argv[optind++]) == -1)
+			return EXIT_USAGE;
+	}
+	if ((command = parser_end(&parser, &in)) == NULL)
+		return EXIT_USAGE;
+
+	return output_finish(command->co_run(&in));
+}

@@ -1,0 +1,199 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * egressctl: a question to the daemon and what comes back.
+ */
+
+#include <err.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "egressctl.h"
+
+#define REQUEST_ID	1
+
+static int
+send_request(struct client *cl, const struct invocation *in)
+{
+	cJSON	*request;
+	int	 rv;
+
+	if ((request = cJSON_CreateObject()) == NULL)
+		err(EXIT_NO_DAEMON, NULL);
+	cJSON_AddNumberToObject(request, "id", REQUEST_ID);
+	cJSON_AddStringToObject(request, "op", in->in_command->co_op);
+	if (in->in_command->co_ask != NULL)
+		in->in_command->co_ask(in, request);
+	rv = client_send(cl, request);
+	cJSON_Delete(request);
+	return rv;
+}
+
+/* What the daemon could not even attribute to us carries a null id. */
+static int
+answer_is_ours(const cJSON *answer)
+{
+	const cJSON	*id = json_get(answer, "id");
+
+	if (id == NULL)
+		return json_get(answer, "error") != NULL;
+	return cJSON_IsNumber(id) && id->valuedouble == REQUEST_ID;
+}
+
+static int
+answer_is_whole(const cJSON *answer)
+{
+	const cJSON	*error = json_get(answer, "error");
+
+	if (error == NULL)
+		return cJSON_IsTrue(json_get(answer, "ok"));
+	return json_string(error, "code") != NULL &&
+	    json_string(error, "message") != NULL;
+}
+
+/* Returns the answer, checked, or NULL after saying why there is none. */
+static cJSON *
+receive_answer(struct client *cl, char **line)
+{
+	cJSON	*answer;
+	size_t	 len;
+
+	switch (client_line(cl, line, &len, ANSWER_TIMEOUT_MS)) {
+	case CLIENT_LINE:
+		break;
+	case CLIENT_HUNG_UP:
+		explain_hung_up();
+		return NULL;
+	case CLIENT_NO_READER:
+	case CLIENT_FAILED:
+		return NULL;
+	}
+	if ((answer = json_parse(*line, len)) == NULL) {
+		warnx("%s: the answer is not JSON; is this egressd's socket?",
+		    cl->cl_path);
+		return NULL;
+	}
+	if (!answer_is_ours(answer) || !answer_is_whole(answer)) {
+		warnx("%s: the answer does not fit the request; do egressd "
+		    "and egressctl have the same version?", cl->cl_path);
+		cJSON_Delete(answer);
+		return NULL;
+	}
+	return answer;
+}
+
+/* Asks and shows a refusal; returns the exit status, 0 with an answer. */
+static int
+exchange(struct client *cl, const struct invocation *in, char **line,
+    cJSON **answer)
+{
+	if (client_open(cl, in->in_socket) == -1 ||
+	    send_request(cl, in) == -1 ||
+	    (*answer = receive_answer(cl, line)) == NULL)
+		return EXIT_NO_DAEMON;
+	if (json_get(*answer, "error") == NULL)
+		return 0;
+	in->in_output->ou_refusal(in->in_command, *line, *answer);
+	return EXIT_REFUSED;
+}
+
+int
+command_ask(const struct invocation *in)
+{
+	struct client	 cl;
+	cJSON		*answer = NULL;
+	char		*line;
+	int		 status;
+
+	if ((status = exchange(&cl, in, &line, &answer)) == 0)
+		in->in_output->ou_answer(in->in_command, line, answer);
+	cJSON_Delete(answer);
+	client_close(&cl);
+	return status;
+}
+
+/* A record that cannot be read must not end the watch: it may be bait. */
+static void
+show_record(const struct invocation *in, const char *line, size_t len,
+    int *slow)
+{
+	const char	*reason;
+	cJSON		*record;
+
+	if ((record = json_parse(line, len)) == NULL) {
+		fputs("egressctl: not a record: ", stderr);
+		visible_put(stderr, line, VISIBLE_TEXT);
+		fputc('\n', stderr);
+		return;
+	}
+	in->in_output->ou_record(line, record);
+	reason = json_string(record, "reason");
+	*slow = reason != NULL && strcmp(reason, "slow_follower") == 0;
+	cJSON_Delete(record);
+}
+
+static void
+explain_end(int slow)
+{
+	if (slow)
+		warnx("egressd hung up: the records were not read as fast as "
+		    "they came");
+	else
+		warnx("egressd hung up: it has stopped or restarted");
+}
+
+static int
+follow(struct client *cl, const struct invocation *in)
+{
+	char	*line;
+	size_t	 len;
+	int	 slow = 0;
+
+	for (;;) {
+		if (!client_has_line(cl) && fflush(stdout) == EOF)
+			return 0;
+		switch (client_line(cl, &line, &len, FOREVER)) {
+		case CLIENT_LINE:
+			show_record(in, line, len, &slow);
+			break;
+		case CLIENT_HUNG_UP:
+			explain_end(slow);
+			return EXIT_NO_DAEMON;
+		case CLIENT_NO_READER:
+			raise(SIGPIPE);
+			return 0;
+		case CLIENT_FAILED:
+			return EXIT_NO_DAEMON;
+		}
+	}
+}
+
+int
+command_follow(const struct invocation *in)
+{
+	struct client	 cl;
+	cJSON		*answer = NULL;
+	char		*line;
+	int		 status;
+
+	if ((status = exchange(&cl, in, &line, &answer)) == 0)
+		status = follow(&cl, in);
+	cJSON_Delete(answer);
+	client_close(&cl);
+	return status;
+}

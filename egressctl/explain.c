@@ -1,0 +1,136 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * egressctl: says what went wrong and what to do about it.
+ */
+
+#include <sys/stat.h>
+
+#include <err.h>
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <string.h>
+
+#include "egressctl.h"
+
+static const struct {
+	const char	*code;
+	const char	*hint;
+} hints[] = {
+	{ "busy", "a reload is under way; try again" },
+	{ "not_permitted", "a read-only socket serves status and events only; "
+	    "use -s to name the other one" },
+	{ "too_many_clients", "wait for another client to leave" },
+	{ "unknown_op", "egressd is older than this egressctl" },
+};
+
+static void
+explain_permission(const char *path)
+{
+	const struct group	*gr;
+	const struct passwd	*pw;
+	struct stat		 st;
+
+	if (stat(path, &st) == -1) {
+		warnx("%s: permission denied on the way to the socket", path);
+		return;
+	}
+	pw = getpwuid(st.st_uid);
+	gr = getgrgid(st.st_gid);
+	warnx("%s: permission denied: the socket has mode %04o, owner %s (%u), "
+	    "group %s (%u); become one of them", path,
+	    (unsigned int)(st.st_mode & 07777),
+	    pw != NULL ? pw->pw_name : "?", (unsigned int)st.st_uid,
+	    gr != NULL ? gr->gr_name : "?", (unsigned int)st.st_gid);
+}
+
+static void
+explain_refused(const char *path)
+{
+	struct stat	st;
+
+	if (stat(path, &st) == 0 && !S_ISSOCK(st.st_mode))
+		warnx("%s: not a socket; name egressd's with -s", path);
+	else
+		warnx("%s: nobody listens on this socket: egressd is not "
+		    "running (start it with \"systemctl start egressd\") or "
+		    "uses another one (name it with -s)", path);
+}
+
+void
+explain_connect(const char *path, int error)
+{
+	switch (error) {
+	case ENOENT:
+	case ENOTDIR:
+		warnx("%s: no such socket: egressd is not running (start it "
+		    "with \"systemctl start egressd\") or uses another one "
+		    "(name it with -s)", path);
+		break;
+	case ECONNREFUSED:
+		explain_refused(path);
+		break;
+	case EACCES:
+	case EPERM:
+		explain_permission(path);
+		break;
+	case EAGAIN:
+		warnx("%s: egressd does not accept connections; it seems "
+		    "stuck", path);
+		break;
+	default:
+		warnx("%s: %s", path, strerror(error));
+		break;
+	}
+}
+
+void
+explain_hung_up(void)
+{
+	warnx("egressd hung up without an answer: it does so to a client "
+	    "whose user may not use this socket, and to one that lives in a "
+	    "sandbox; egressd's log says which");
+}
+
+void
+explain_refusal(const struct command *command, const cJSON *answer)
+{
+	const cJSON	*error = json_get(answer, "error"), *line;
+	const char	*code = json_string(error, "code");
+	size_t		 i;
+
+	/* Bare, so that editors and people find file and line in front. */
+	cJSON_ArrayForEach(line, json_get(error, "errors")) {
+		json_put(stderr, line);
+		fputc('\n', stderr);
+	}
+	fprintf(stderr, "egressctl: %s: ", command->co_op);
+	if (cJSON_GetArraySize(json_get(error, "errors")) == 0) {
+		json_put(stderr, json_get(error, "message"));
+		fputs(" (", stderr);
+		visible_put(stderr, code, VISIBLE_TEXT);
+		fputs(")\n", stderr);
+	} else {
+		fputs("refused (", stderr);
+		visible_put(stderr, code, VISIBLE_TEXT);
+		fputs("), nothing was changed\n", stderr);
+	}
+	for (i = 0; i < sizeof(hints) / sizeof(hints[0]); i++)
+		if (strcmp(code, hints[i].code) == 0)
+			fprintf(stderr, "egressctl: %s\n", hints[i].hint);
+}

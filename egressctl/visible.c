@@ -1,0 +1,170 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * egressctl: makes strings from the daemon safe to look at.  The sandbox
+ * chooses many of them, and a terminal obeys what it is sent: an escape
+ * sequence can retitle the window, a bidi override can turn a host name
+ * round, a zero-width character can hide part of it.  Only what occupies
+ * a column passes.
+ */
+
+#include <langinfo.h>
+#include <string.h>
+#include <wchar.h>
+#include <wctype.h>
+
+#include "egressctl.h"
+
+#define VISIBLE_MAX	512	/* bytes of one string, in text output */
+
+/*
+ * Decodes one character of well-formed UTF-8 (RFC 3629 section 4: no
+ * overlong forms, no surrogates) and returns its length, or 0.
+ */
+static size_t
+utf8_decode(const char *s, uint32_t *code)
+{
+	static const uint32_t	 least[] = { 0, 0, 0x80, 0x800, 0x10000 };
+	const unsigned char	*p = (const unsigned char *)s;
+	size_t			 i, len;
+
+	if (p[0] < 0x80) {
+		*code = p[0];
+		return 1;
+	}
+	if (p[0] < 0xc2 || p[0] > 0xf4)
+		return 0;
+	len = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
+	*code = p[0] & (0x7f >> len);
+	for (i = 1; i < len; i++) {
+		if ((p[i] & 0xc0) != 0x80)
+			return 0;
+		*code = *code << 6 | (p[i] & 0x3f);
+	}
+	if (*code < least[len] || *code > 0x10ffff ||
+	    (*code >= 0xd800 && *code <= 0xdfff))
+		return 0;
+	return len;
+}
+
+/* Columns that a character takes on this terminal; 0 if it must not pass. */
+static size_t
+code_width(uint32_t code)
+{
+	int	width;
+
+	if (code < 0x80)
+		return code >= 0x20 && code < 0x7f;
+	if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
+		return 0;
+	if (!iswprint((wint_t)code) || (width = wcwidth((wchar_t)code)) < 1)
+		return 0;
+	return (size_t)width;
+}
+
+/*
+ * Unicode has two dozen spaces and blank letters that nobody can tell from
+ * the one between words, so a word is plain ASCII.
+ */
+static int
+is_allowed(char c, enum visible where)
+{
+	if (c == '\\')
+		return 0;
+	if (where == VISIBLE_QUOTED)
+		return c != '"';
+	return where == VISIBLE_TEXT || (c > ' ' && c < 0x7f);
+}
+
+/* As vis(3) with VIS_CSTYLE and VIS_OCTAL would; unvis(1) takes it back. */
+static size_t
+put_escaped(FILE *fp, const char *s, size_t len)
+{
+	static const char	 from[] = "\\\n\r\t", to[] = "\\nrt";
+	const char		*p;
+	size_t			 i;
+
+	if (*s != '\0' && (p = strchr(from, *s)) != NULL) {
+		if (fp != NULL)
+			fprintf(fp, "\\%c", to[p - from]);
+		return 2;
+	}
+	for (i = 0; fp != NULL && i < len; i++)
+		fprintf(fp, "\\%03o", (unsigned char)s[i]);
+	return 4 * len;
+}
+
+/*
+ * Writes a string so that it cannot drive the terminal, and returns the
+ * columns it takes; only counts them if fp is NULL.  What is cut off is
+ * announced, never silent.
+ */
+size_t
+visible_put(FILE *fp, const char *s, enum visible where)
+{
+	const char	*start = s;
+	char		 cut[32];
+	uint32_t	 code;
+	size_t		 len, width, columns = 0;
+
+	for (; *s != '\0' && s - start < VISIBLE_MAX; s += len) {
+		width = 0;
+		if ((len = utf8_decode(s, &code)) == 0)
+			len = 1;
+		else if (is_allowed(*s, where))
+			width = code_width(code);
+		if (width == 0)
+			columns += put_escaped(fp, s, len);
+		else if (fp != NULL)
+			fwrite(s, 1, len, fp);
+		columns += width;
+	}
+	if (*s == '\0')
+		return columns;
+	columns += (size_t)snprintf(cut, sizeof(cut), "[+%zu bytes]",
+	    strlen(s));
+	if (fp != NULL)
+		fputs(cut, fp);
+	return columns;
+}
+
+/*
+ * Writes a line of JSON for a terminal: what must not pass becomes a \u
+ * escape, so that the line remains JSON of the same meaning.
+ */
+void
+visible_put_json(FILE *fp, const char *s)
+{
+	uint32_t	code;
+	size_t		len;
+
+	for (; *s != '\0'; s += len) {
+		if ((len = utf8_decode(s, &code)) == 0) {
+			len = 1;
+			code = 0xfffd;
+		} else if (code_width(code) > 0) {
+			fwrite(s, 1, len, fp);
+			continue;
+		}
+		if (code > 0xffff)
+			fprintf(fp, "\\u%04x\\u%04x",
+			    (unsigned int)(0xd7c0 + (code >> 10)),
+			    (unsigned int)(0xdc00 | (code & 0x3ff)));
+		else
+			fprintf(fp, "\\u%04x", (unsigned int)code);
+	}
+}
