@@ -1,0 +1,154 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * The dialer runs this: its slice of the configuration, prepared aside and
+ * put in the running one's place at commit.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "dialer.h"
+#include "hostname.h"
+#include "log.h"
+
+static struct slice	*running, *candidate;
+
+static struct slice *
+slice_new(void)
+{
+	struct slice	*sl;
+
+	if ((sl = calloc(1, sizeof(*sl))) == NULL)
+		fatal("%s", __func__);
+	TAILQ_INIT(&sl->sl_hosts);
+	TAILQ_INIT(&sl->sl_resolvers);
+	TAILQ_INIT(&sl->sl_closed);
+	return sl;
+}
+
+static void
+slice_free(struct slice *sl)
+{
+	struct host	*ho;
+	struct resolver	*rs;
+	struct closed	*cl;
+
+	if (sl == NULL)
+		return;
+	while ((ho = TAILQ_FIRST(&sl->sl_hosts)) != NULL) {
+		TAILQ_REMOVE(&sl->sl_hosts, ho, ho_entry);
+		free(ho);
+	}
+	while ((rs = TAILQ_FIRST(&sl->sl_resolvers)) != NULL) {
+		TAILQ_REMOVE(&sl->sl_resolvers, rs, rs_entry);
+		free(rs);
+	}
+	while ((cl = TAILQ_FIRST(&sl->sl_closed)) != NULL) {
+		TAILQ_REMOVE(&sl->sl_closed, cl, cl_entry);
+		free(cl);
+	}
+	free(sl);
+}
+
+void
+slice_begin(uint64_t generation)
+{
+	(void)generation;
+	slice_free(candidate);
+	candidate = slice_new();
+}
+
+int
+slice_weigh(char *why, size_t len)
+{
+	if (candidate->sl_timeout_ms > 0)
+		return 0;
+	snprintf(why, len, "the time to dial is 0");
+	return -1;
+}
+
+void
+slice_commit(void)
+{
+	slice_free(running);
+	running = candidate;
+	candidate = NULL;
+}
+
+void
+slice_abort(void)
+{
+	slice_free(candidate);
+	candidate = NULL;
+}
+
+int
+dialer_parent_conf_dial(struct ipc *ip, const union msg *m)
+{
+	(void)ip;
+	candidate->sl_timeout_ms = m->conf_dial.timeout_ms;
+	return 0;
+}
+
+int
+dialer_parent_conf_host(struct ipc *ip, const union msg *m)
+{
+	const struct msg_conf_host	*mh = &m->conf_host;
+	const char			*why;
+	struct host			*ho;
+
+	if ((ho = calloc(1, sizeof(*ho))) == NULL)
+		fatal("%s", __func__);
+	TAILQ_INSERT_TAIL(&candidate->sl_hosts, ho, ho_entry);
+	if (hostname_canon(mh->name, strlen(mh->name), ho->ho_name,
+	    sizeof(ho->ho_name), &why) == -1)
+		return ipc_bad(ip, "host %s: %s", mh->name, why);
+	if (addr_parse(mh->address, &ho->ho_addr) == -1)
+		return ipc_bad(ip, "address %s", mh->address);
+	return 0;
+}
+
+int
+dialer_parent_conf_resolver(struct ipc *ip, const union msg *m)
+{
+	struct resolver	*rs;
+
+	if ((rs = calloc(1, sizeof(*rs))) == NULL)
+		fatal("%s", __func__);
+	TAILQ_INSERT_TAIL(&candidate->sl_resolvers, rs, rs_entry);
+	if (addr_parse(m->conf_resolver.address, &rs->rs_addr) == -1)
+		return ipc_bad(ip, "address %s", m->conf_resolver.address);
+	rs->rs_port = m->conf_resolver.port;
+	return 0;
+}
+
+int
+dialer_parent_conf_deny_net(struct ipc *ip, const union msg *m)
+{
+	const char	*why;
+	struct closed	*cl;
+
+	if ((cl = calloc(1, sizeof(*cl))) == NULL)
+		fatal("%s", __func__);
+	TAILQ_INSERT_TAIL(&candidate->sl_closed, cl, cl_entry);
+	if (prefix_parse(m->conf_deny_net.prefix, &cl->cl_prefix, &why) == -1)
+		return ipc_bad(ip, "prefix %s: %s", m->conf_deny_net.prefix,
+		    why);
+	return 0;
+}

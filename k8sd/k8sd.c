@@ -1,0 +1,56 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * egressd-k8sd: the process that speaks to API servers.  Until there are
+ * pods it only keeps its part of the configuration.
+ */
+
+#include "k8sd.h"
+
+static const ipc_handler parent_handlers[MSG_MAX] = {
+	CHILD_HANDLERS,
+	[MSG_CONF_CLUSTER] = k8sd_parent_conf_cluster,
+	[MSG_CONF_FILE] = k8sd_parent_conf_file,
+};
+
+static const ipc_handler no_handlers[MSG_MAX];
+
+static int
+k8sd_channel(const struct msg_channel *mc, int fd)
+{
+	if (mc->peer != ROLE_POLICYD)
+		return -1;
+	child_peer(ROLE_POLICYD, fd, no_handlers);
+	return 0;
+}
+
+int
+main(int argc, char *argv[])
+{
+	static const struct child k8sd = {
+		.ch_role = ROLE_K8SD,
+		.ch_sandbox = &k8sd_sandbox,
+		.ch_handlers = parent_handlers,
+		.ch_channel = k8sd_channel,
+		.ch_begin = slice_begin,
+		.ch_weigh = slice_weigh,
+		.ch_commit = slice_commit,
+		.ch_abort = slice_abort,
+	};
+
+	return child_main(&k8sd, argc, argv);
+}

@@ -1,0 +1,224 @@
+#
+# Copyright (c) 2026 The egressd authors
+#
+# Permission to use, copy, modify, and distribute this software for any
+# purpose with or without fee is hereby granted, provided that the above
+# copyright notice and this permission notice appear in all copies.
+#
+# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+#
+
+"""A private egressd for one test: started, known to be ready, ended."""
+
+import json
+import os
+import pathlib
+import pwd
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("B", TOP / "build"))
+SANITIZED = bool(os.environ.get("SAN"))
+
+# Uids that no Debian package takes; every instance may use the same.
+UIDS = "61200 - 61299"
+WAIT_S = 60 if SANITIZED else 20
+
+POLICY = """
+policy "open" { allow host "api.good.test" }
+session "edge" { listen on 127.0.0.1 port 15001 transparent  policy "open" }
+session "other" { listen on 127.0.0.1 port 15002 transparent  policy "open" }
+"""
+
+
+def until(what, condition, seconds=None):
+    """Wait for a condition that gives no event, bounded."""
+    end = time.monotonic() + (seconds or WAIT_S)
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > end:
+            raise AssertionError(f"{what}: not within {seconds or WAIT_S} s")
+        time.sleep(0.01)
+
+
+def alive(pid):
+    try:
+        text = pathlib.Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return False
+    return text.rsplit(")", 1)[1].split()[0] != "Z"
+
+
+class Client:
+    """One connection to the control socket."""
+
+    def __init__(self, path):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(WAIT_S)
+        self.sock.connect(str(path))
+        self.file = self.sock.makefile("rb")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.file.close()
+        self.sock.close()
+
+    def send(self, request):
+        self.sock.sendall(json.dumps(request).encode() + b"\n")
+
+    def read(self):
+        """The next answer or record; None when we were hung up on."""
+        try:
+            line = self.file.readline()
+        except ConnectionResetError:
+            return None
+        return json.loads(line) if line else None
+
+    def ask(self, op, **fields):
+        self.send({"id": 1, "op": op, **fields})
+        answer = self.read()
+        assert answer is not None, f"{op}: hung up"
+        return answer
+
+
+class Daemon:
+    """Started as root, or with user=name as that user.
+
+    The directory is the daemon's own: configuration, sockets, audit file.
+    """
+
+    def __init__(self, conf=POLICY, user=None, audit=True, args=(),
+                 program=None, head=True):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="egressd-test."))
+        self.conf = self.dir / "egressd.conf"
+        self.socket = self.dir / "egressd.sock"
+        self.audit = self.dir / "audit.log"
+        self.stderr = self.dir / "stderr"
+        self.user = user
+        self.args = list(args)
+        self.program = program or BUILD / "egressd"
+        self.audited = audit
+        self.head = head
+        self.process = None
+        self.owner = pwd.getpwnam(user) if user else None
+        if self.owner:
+            os.chown(self.dir, self.owner.pw_uid, self.owner.pw_gid)
+        self.write(conf)
+
+    def __enter__(self):
+        try:
+            return self.start()
+        except BaseException:
+            self.end()
+            raise
+
+    def __exit__(self, *_):
+        self.end()
+
+    def write(self, conf):
+        head = ""
+        if self.head:
+            head += "" if self.user else f"uids {UIDS}\n"
+            head += f'audit file "{self.audit}"\n' if self.audited else ""
+        self.conf.write_text(head + conf)
+        self.conf.chmod(0o600)
+        if self.owner:
+            os.chown(self.conf, self.owner.pw_uid, self.owner.pw_gid)
+
+    def popen(self, **kwargs):
+        """The program, in the foreground, without waiting for anything."""
+        if self.owner:
+            kwargs.update(user=self.owner.pw_uid, group=self.owner.pw_gid,
+                          extra_groups=[])
+        with open(self.stderr, "ab") as log:
+            self.process = subprocess.Popen(
+                [str(self.program), "-d", "-f", str(self.conf), "-s",
+                 str(self.socket), *self.args],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                cwd="/", **kwargs)
+        return self.process
+
+    def start(self):
+        """Returns once the daemon has said that it is ready."""
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as notify:
+            path = self.dir / "notify"
+            notify.bind(str(path))
+            path.chmod(0o666)
+            notify.settimeout(0.1)
+            self.popen(env={**os.environ, "NOTIFY_SOCKET": str(path)})
+            end = time.monotonic() + WAIT_S
+            while True:
+                try:
+                    text = notify.recv(64)
+                except TimeoutError:
+                    text = b""
+                if text == b"READY=1":
+                    break
+                assert self.process.poll() is None and \
+                    time.monotonic() < end, f"not ready: {self.log()}"
+            path.unlink()
+        return self
+
+    def log(self):
+        return self.stderr.read_text(errors="replace")
+
+    def wait(self, seconds=None):
+        """The exit status; a negative number is a signal."""
+        return self.process.wait(timeout=seconds or WAIT_S)
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        return self.wait()
+
+    def end(self):
+        """Whatever happened: nothing of it is left."""
+        if self.process is not None and self.process.poll() is None:
+            self.process.terminate()
+            try:
+                self.wait(10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.wait(10)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def client(self):
+        return Client(self.socket)
+
+    def ask(self, op, **fields):
+        with self.client() as client:
+            return client.ask(op, **fields)
+
+    def processes(self):
+        """Name or session to pid: {"parent": 1, ..., "edge": 9}."""
+        status = self.ask("status")
+        return {p.get("session_id") or p["role"]: p["pid"]
+                for p in status["processes"]}
+
+    def records(self):
+        """The audit file, each line parsed."""
+        return [json.loads(line)
+                for line in self.audit.read_text().splitlines()]
+
+    def ctl(self, *args):
+        return subprocess.run(
+            [str(BUILD / "egressctl"), "-s", str(self.socket), *args],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE, text=True, timeout=WAIT_S)

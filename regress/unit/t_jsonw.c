@@ -1,0 +1,443 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/* Tests of common/jsonw.c. */
+
+#include "test.h"
+
+#include "../../common/jsonw.h"
+
+#define NITEMS(a)	(sizeof(a) / sizeof((a)[0]))
+
+static void
+check_doc(struct jsonw *w, const char *want)
+{
+	const char	*doc;
+	size_t		 len;
+
+	doc = jsonw_finish(w, &len);
+	CHECK_STR(jsonw_error(w), NULL);
+	CHECK_MEM(doc, len, want, strlen(want));
+	jsonw_free(w);
+}
+
+static void
+check_error(struct jsonw *w, const char *want)
+{
+	size_t	 len = 99;
+
+	CHECK(jsonw_finish(w, &len) == NULL);
+	CHECK_INT(len, 0);
+	CHECK(jsonw_error(w) != NULL);
+	CHECK_FOR(jsonw_error(w), strstr(jsonw_error(w), want) != NULL);
+	jsonw_free(w);
+}
+
+static void
+check_string(const char *in, size_t len, const char *want)
+{
+	struct jsonw	 w;
+
+	jsonw_init(&w, 100000);
+	jsonw_string(&w, in, len);
+	check_doc(&w, want);
+}
+
+TEST(record)
+{
+	struct jsonw	 w;
+
+	jsonw_init(&w, 4096);
+	jsonw_object(&w);
+	jsonw_key(&w, "seq");
+	jsonw_uint(&w, 7);
+	jsonw_key(&w, "request");
+	jsonw_object(&w);
+	jsonw_key(&w, "host");
+	jsonw_str(&w, "api.github.com");
+	jsonw_key(&w, "ports");
+	jsonw_array(&w);
+	jsonw_int(&w, 443);
+	jsonw_int(&w, -1);
+	jsonw_array(&w);
+	jsonw_end(&w);
+	jsonw_object(&w);
+	jsonw_end(&w);
+	jsonw_end(&w);
+	jsonw_end(&w);
+	jsonw_key(&w, "reason");
+	jsonw_str(&w, NULL);
+	jsonw_key(&w, "truncated");
+	jsonw_bool(&w, 0);
+	jsonw_keyn(&w, "whole\0", 6);
+	jsonw_bool(&w, 2);
+	jsonw_key(&w, "");
+	jsonw_null(&w);
+	jsonw_end(&w);
+	check_doc(&w, "{\"seq\":7,\"request\":{\"host\":\"api.github.com\","
+	    "\"ports\":[443,-1,[],{}]},\"reason\":null,\"truncated\":false,"
+	    "\"whole\\u0000\":true,\"\":null}");
+}
+
+TEST(numbers)
+{
+	struct jsonw	 w;
+
+	jsonw_init(&w, 4096);
+	jsonw_array(&w);
+	jsonw_int(&w, 0);
+	jsonw_int(&w, INT64_MAX);
+	jsonw_int(&w, INT64_MIN);
+	jsonw_uint(&w, UINT64_MAX);
+	jsonw_end(&w);
+	check_doc(&w, "[0,9223372036854775807,-9223372036854775808,"
+	    "18446744073709551615]");
+}
+
+TEST(escapes)
+{
+	check_string("", 0, "\"\"");
+	check_string(NULL, 0, "\"\"");
+	check_string("a/b", 3, "\"a/b\"");
+	check_string("\"\\", 2, "\"\\\"\\\\\"");
+	check_string("\b\f\n\r\t", 5, "\"\\b\\f\\n\\r\\t\"");
+	check_string("\0\x01\x1b\x1f\x7f", 5,
+	    "\"\\u0000\\u0001\\u001b\\u001f\\u007f\"");
+	check_string("x\r\n{\"seq\":8}", 12, "\"x\\r\\n{\\\"seq\\\":8}\"");
+}
+
+TEST(utf8_stays)
+{
+	check_string("b\xc3\xbc" "cher", 7, "\"b\xc3\xbc" "cher\"");
+	check_string("\xe2\x82\xac", 3, "\"\xe2\x82\xac\"");
+	check_string("\xf0\x9f\x98\x80", 4, "\"\xf0\x9f\x98\x80\"");
+	check_string("\xf4\x8f\xbf\xbf", 4, "\"\xf4\x8f\xbf\xbf\"");
+	check_string("\xc2\xa0", 2, "\"\xc2\xa0\"");
+	check_string("\xee\xbd\xbf", 3, "\"\xee\xbd\xbf\"");
+	check_string("\xef\x80\x80", 3, "\"\xef\x80\x80\"");
+}
+
+TEST(deceptive_is_escaped)
+{
+	check_string("\xe2\x80\xa8\xe2\x80\xa9", 6, "\"\\u2028\\u2029\"");
+	check_string("\xc2\x85\xc2\x9b", 4, "\"\\u0085\\u009b\"");
+	check_string("\xe2\x80\xae\xe2\x81\xa6", 6, "\"\\u202e\\u2066\"");
+	check_string("\xd8\x9c\xe2\x80\x8f", 5, "\"\\u061c\\u200f\"");
+}
+
+TEST(bytes_that_are_not_utf8)
+{
+	static const struct {
+		const char	*in, *out;
+	} cases[] = {
+		{ "\x80", "\"\\uef80\"" },
+		{ "\xff", "\"\\uefff\"" },
+		{ "a\xffz", "\"a\\uefffz\"" },
+		{ "\xc3", "\"\\uefc3\"" },			/* short */
+		{ "\xe2\x82", "\"\\uefe2\\uef82\"" },
+		{ "\xe2\x82x", "\"\\uefe2\\uef82x\"" },
+		{ "\xc3\"", "\"\\uefc3\\\"\"" },
+		{ "\xc0\xaf", "\"\\uefc0\\uefaf\"" },		/* overlong */
+		{ "\xe0\x80\xaf", "\"\\uefe0\\uef80\\uefaf\"" },
+		{ "\xf0\x80\x80\xaf", "\"\\ueff0\\uef80\\uef80\\uefaf\"" },
+		{ "\xed\xa0\x80", "\"\\uefed\\uefa0\\uef80\"" }, /* surrogate */
+		{ "\xf4\x90\x80\x80", "\"\\ueff4\\uef90\\uef80\\uef80\"" },
+		{ "\xf5\x80\x80\x80", "\"\\ueff5\\uef80\\uef80\\uef80\"" },
+		/* U+EF80 and U+EFFF themselves. */
+		{ "\xee\xbe\x80", "\"\\uefee\\uefbe\\uef80\"" },
+		{ "\xee\xbf\xbf", "\"\\uefee\\uefbf\\uefbf\"" },
+	};
+	size_t	 i;
+
+	for (i = 0; i < NITEMS(cases); i++)
+		check_string(cases[i].in, strlen(cases[i].in), cases[i].out);
+}
+
+static void
+check_odd_at(char odd, const char *escape, size_t at, size_t len)
+{
+	char	 in[64], want[128], *p = want;
+
+	memset(in, 'a', len);
+	in[at] = odd;
+	*p++ = '"';
+	p = mempcpy(p, in, at);
+	p = stpcpy(p, escape);
+	p = mempcpy(p, in + at + 1, len - at - 1);
+	strlcpy(p, "\"", sizeof(want) - (size_t)(p - want));
+	check_string(in, len, want);
+}
+
+/* Every odd byte at every place of a run, for the eight-at-a-time scan. */
+TEST(odd_byte_anywhere)
+{
+	static const struct {
+		char		 odd;
+		const char	*escape;
+	} cases[] = {
+		{ '"', "\\\"" }, { '\\', "\\\\" }, { '\n', "\\n" },
+		{ 0x1f, "\\u001f" }, { 0x7f, "\\u007f" },
+		{ (char)0x80, "\\uef80" }, { (char)0xff, "\\uefff" },
+	};
+	size_t	 i, len, at;
+
+	for (i = 0; i < NITEMS(cases); i++)
+		for (len = 1; len <= 40; len++)
+			for (at = 0; at < len; at++)
+				check_odd_at(cases[i].odd, cases[i].escape, at,
+				    len);
+}
+
+static size_t
+utf8_encode(uint8_t *out, uint32_t c)
+{
+	if (c < 0x80) {
+		out[0] = (uint8_t)c;
+		return 1;
+	}
+	if (c < 0x800) {
+		out[0] = (uint8_t)(0xc0 | c >> 6);
+		out[1] = (uint8_t)(0x80 | (c & 0x3f));
+		return 2;
+	}
+	out[0] = (uint8_t)(0xe0 | c >> 12);
+	out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
+	out[2] = (uint8_t)(0x80 | (c & 0x3f));
+	return 3;
+}
+
+/* What jsonw.h says a reader may do: back to the bytes. */
+static size_t
+read_back(const char *doc, size_t len, uint8_t *out)
+{
+	static const char	 from[] = "\"\\bfnrt", to[] = "\"\\\b\f\n\r\t";
+	char			 hex[5] = "";
+	uint32_t		 c;
+	size_t			 i, n = 0;
+
+	CHECK(len >= 2 && doc[0] == '"' && doc[len - 1] == '"');
+	for (i = 1; i < len - 1; i++) {
+		CHECK((uint8_t)doc[i] >= 0x20 && doc[i] != 0x7f);
+		CHECK(doc[i] != '"');
+		if (doc[i] != '\\') {
+			out[n++] = (uint8_t)doc[i];
+			continue;
+		}
+		if (doc[++i] != 'u') {
+			CHECK(strchr(from, doc[i]) != NULL);
+			out[n++] = (uint8_t)to[strchr(from, doc[i]) - from];
+			continue;
+		}
+		CHECK(i + 4 < len - 1);
+		memcpy(hex, doc + i + 1, 4);
+		c = (uint32_t)strtoul(hex, NULL, 16);
+		i += 4;
+		if (c >= 0xef80 && c <= 0xefff)
+			out[n++] = (uint8_t)c;
+		else
+			n += utf8_encode(out + n, c);
+	}
+	return n;
+}
+
+TEST(bytes_can_be_recovered)
+{
+	/* Bytes that start, continue and break sequences come up often. */
+	static const uint8_t	 likely[] = { 0xc2, 0xe2, 0xee, 0xef, 0xf0,
+	    0xf4, 0xed, 0x80, 0x9f, 0xa8, 0xbe, 0xbf, '"', '\\', 0 };
+	struct jsonw		 w;
+	uint8_t			 in[64], back[sizeof(in) * 6];
+	const char		*doc;
+	size_t			 i, len, doclen;
+	unsigned int		 round, seed = 1;
+
+	jsonw_init(&w, 4096);
+	for (round = 0; round < 100000; round++) {
+		len = (size_t)rand_r(&seed) % (sizeof(in) + 1);
+		for (i = 0; i < len; i++)
+			in[i] = rand_r(&seed) % 2 ? (uint8_t)rand_r(&seed) :
+			    likely[(size_t)rand_r(&seed) % sizeof(likely)];
+		jsonw_reset(&w);
+		jsonw_string(&w, (const char *)in, len);
+		doc = jsonw_finish(&w, &doclen);
+		CHECK(doc != NULL);
+		CHECK_MEM(back, read_back(doc, doclen, back), in, len);
+	}
+	jsonw_free(&w);
+}
+
+TEST(limit)
+{
+	static const char	 text[] = "0123456789";
+	struct jsonw		 w;
+
+	jsonw_init(&w, 12);
+	jsonw_string(&w, text, 10);
+	check_doc(&w, "\"0123456789\"");
+	jsonw_init(&w, 11);
+	jsonw_string(&w, text, 10);
+	check_error(&w, "limit");
+	jsonw_init(&w, 10);
+	jsonw_string(&w, text, 10);
+	jsonw_end(&w);
+	check_error(&w, "limit");
+	jsonw_init(&w, 0);
+	jsonw_null(&w);
+	check_error(&w, "limit");
+}
+
+/* A document of every length up to past two doublings, limits to match. */
+TEST(grows)
+{
+	char		 text[2100], want[2103];
+	struct jsonw	 w;
+	size_t		 len;
+
+	memset(text, 'x', sizeof(text));
+	for (len = 0; len <= sizeof(text); len++) {
+		snprintf(want, sizeof(want), "\"%.*s\"", (int)len, text);
+		jsonw_init(&w, len + 2);
+		jsonw_string(&w, text, len);
+		check_doc(&w, want);
+	}
+}
+
+TEST(big_string)
+{
+	size_t		 len, size = 1024 * 1024;
+	char		*text = malloc(size);
+	struct jsonw	 w;
+
+	CHECK(text != NULL);
+	memset(text, '\n', size);
+	jsonw_init(&w, 2 * size + 2);
+	jsonw_string(&w, text, size);
+	CHECK(jsonw_finish(&w, &len) != NULL);
+	CHECK_INT(len, 2 * size + 2);
+	jsonw_free(&w);
+	jsonw_init(&w, 2 * size + 1);
+	jsonw_string(&w, text, size);
+	check_error(&w, "limit");
+	free(text);
+}
+
+TEST(misuse_sticks)
+{
+	struct jsonw	 w;
+
+	jsonw_init(&w, 100);
+	jsonw_object(&w);
+	jsonw_int(&w, 1);
+	jsonw_key(&w, "k");
+	jsonw_int(&w, 1);
+	jsonw_end(&w);
+	check_error(&w, "value without a key");
+
+	jsonw_init(&w, 100);
+	jsonw_object(&w);
+	jsonw_key(&w, "k");
+	jsonw_end(&w);
+	check_error(&w, "key without a value");
+
+	jsonw_init(&w, 100);
+	jsonw_object(&w);
+	jsonw_key(&w, "k");
+	jsonw_key(&w, "k");
+	jsonw_null(&w);
+	jsonw_end(&w);
+	check_error(&w, "key without a value");
+
+	jsonw_init(&w, 100);
+	jsonw_array(&w);
+	jsonw_key(&w, "k");
+	jsonw_end(&w);
+	check_error(&w, "key outside an object");
+
+	jsonw_init(&w, 100);
+	jsonw_key(&w, "k");
+	check_error(&w, "key outside an object");
+}
+
+TEST(misuse_unbalanced)
+{
+	struct jsonw	 w;
+
+	jsonw_init(&w, 100);
+	check_error(&w, "empty");
+
+	jsonw_init(&w, 100);
+	jsonw_end(&w);
+	check_error(&w, "end without");
+
+	jsonw_init(&w, 100);
+	jsonw_object(&w);
+	check_error(&w, "beginning without");
+
+	jsonw_init(&w, 100);
+	jsonw_array(&w);
+	jsonw_end(&w);
+	jsonw_end(&w);
+	check_error(&w, "end without");
+
+	jsonw_init(&w, 100);
+	jsonw_null(&w);
+	jsonw_null(&w);
+	check_error(&w, "second value");
+}
+
+TEST(depth)
+{
+	struct jsonw	 w;
+	size_t		 len;
+	int		 i;
+
+	jsonw_init(&w, 1000);
+	for (i = 0; i < JSONW_DEPTH_MAX; i++)
+		jsonw_array(&w);
+	for (i = 0; i < JSONW_DEPTH_MAX; i++)
+		jsonw_end(&w);
+	CHECK(jsonw_finish(&w, &len) != NULL);
+	CHECK_INT(len, 2 * JSONW_DEPTH_MAX);
+	jsonw_reset(&w);
+	for (i = 0; i <= JSONW_DEPTH_MAX; i++)
+		jsonw_array(&w);
+	for (i = 0; i <= JSONW_DEPTH_MAX; i++)
+		jsonw_end(&w);
+	check_error(&w, "deep");
+}
+
+TEST(reset_starts_afresh)
+{
+	struct jsonw	 w;
+	const char	*before;
+	size_t		 len;
+
+	jsonw_init(&w, 100);
+	jsonw_object(&w);
+	jsonw_end(&w);
+	before = jsonw_finish(&w, &len);
+	jsonw_end(&w);
+	CHECK(jsonw_error(&w) != NULL);
+	jsonw_reset(&w);
+	jsonw_array(&w);
+	jsonw_end(&w);
+	CHECK(jsonw_finish(&w, &len) == before);
+	check_doc(&w, "[]");
+	jsonw_free(&w);
+	jsonw_free(NULL);
+}
+
+TEST_MAIN("jsonw")
