@@ -133,9 +133,9 @@ TEST(hash)
 
 TEST(session_record)
 {
-	char	*at = got, want[512];
-	struct link li;
-	int	 fd;
+	struct link	 li;
+	char		*at = got, want[512];
+	int		 fd;
 
 	setup();
 	fd = follow("", UINT32_MAX);

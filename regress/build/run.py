@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+#
+# Copyright (c) 2026 The egressd authors
+#
+# Permission to use, copy, modify, and distribute this software for any
+# purpose with or without fee is hereby granted, provided that the above
+# copyright notice and this permission notice appear in all copies.
+#
+# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+#
+
+"""What was built: libraries, hardening, compilers, pages, licences."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "regress" / "lib"))
+from case import Cases, run  # noqa: E402
+
+BUILD = pathlib.Path(os.environ.get("B", TOP / "build"))
+
+# DESIGN section 8: what each program may link, beyond libc.
+BASE = {"libc.so.6", "ld-linux-x86-64.so.2", "libbsd.so.0", "libmd.so.0"}
+DAEMON = BASE | {"libevent_core-2.1.so.7", "libseccomp.so.2"}
+ALLOWED = {
+    "egressd": BASE | {"libevent_core-2.1.so.7"},
+    "egressctl": BASE | {"libcjson.so.1"},
+    "libexec/egressd-policyd": DAEMON | {"libcjson.so.1"},
+    "libexec/egressd-recorder": DAEMON | {"libcrypto.so.3"},
+    "libexec/egressd-dialer": DAEMON | {"libcares.so.2"},
+    "libexec/egressd-deciderd": DAEMON | {
+        "libcjson.so.1", "libcurl.so.4", "libcares.so.2", "libsodium.so.23"},
+    "libexec/egressd-k8sd": DAEMON | {
+        "libcjson.so.1", "libcurl.so.4", "libcares.so.2", "libsodium.so.23",
+        "libyaml-0.so.2", "libwslay.so.1"},
+    "libexec/egressd-tlsengine": DAEMON | {
+        "libssl.so.3", "libcrypto.so.3", "libnghttp2.so.14"},
+}
+
+cases = Cases()
+
+
+@cases.each(ALLOWED)
+def needed(program):
+    """It links only what its duty needs."""
+    out = run(["readelf", "-d", BUILD / program]).stdout
+    libs = set(re.findall(r"\(NEEDED\).*\[(.*)\]", out))
+    assert libs, "no NEEDED entry at all"
+    extra = libs - ALLOWED[program]
+    assert not extra, f"links {' '.join(sorted(extra))}"
+
+
+@cases.each(ALLOWED)
+def hardened(program):
+    """PIE, full RELRO, no executable stack, stack protector, fortify."""
+    path = BUILD / program
+    head = run(["readelf", "-h", "-l", "-d", "-W", path]).stdout
+    symbols = run(["readelf", "--dyn-syms", "-W", path]).stdout
+    assert re.search(r"Type:\s+DYN", head), "not position independent"
+    assert "GNU_RELRO" in head, "no RELRO"
+    assert "BIND_NOW" in head or "Flags: NOW" in head, "lazy binding"
+    assert re.search(r"GNU_STACK.* RW +0x", head), "executable stack"
+    assert "__stack_chk_fail" in symbols, "no stack protector"
+    assert "_chk@" in symbols, "not fortified"
+
+
+@cases.case
+def clang():
+    """No warning under clang either: warnings are errors in every build."""
+    with tempfile.TemporaryDirectory() as tmp:
+        done = run(["make", "-C", TOP, "CC=clang", f"B={tmp}", "-j2", "all"])
+        assert done.returncode == 0, done.stdout[-800:]
+
+
+@cases.case
+def manual_pages():
+    pages = [str(p) for p in TOP.glob("*/*.[1-9]")]
+    assert len(pages) >= 4, pages
+    done = run(["mandoc", "-T", "lint", "-W", "warning", *pages])
+    assert done.returncode == 0, done.stdout
+
+
+@cases.case
+def licences():
+    """Every file of ours says under which licence it stands."""
+    done = run(["git", "-C", TOP, "ls-files", "-co", "--exclude-standard"])
+    names = [n for n in done.stdout.split("\n") if n]
+    assert names, "git lists no file"
+    kinds = (".c", ".h", ".y", ".py", ".5", ".8", ".in")
+    for name in names:
+        path = TOP / name
+        ours = path.suffix in kinds or name in ("GNUmakefile", ".ci/run",
+                                                "regress/run")
+        if ours and path.exists():
+            text = path.read_text(errors="replace")[:2000]
+            assert "Permission to use, copy, modify" in text, name
+
+
+@cases.case
+def installed():
+    """What `make install` puts under DESTDIR runs from PREFIX."""
+    with tempfile.TemporaryDirectory() as tmp:
+        done = run(["make", "-C", TOP, f"B={BUILD}", f"DESTDIR={tmp}",
+                    "PREFIX=/opt/egressd", "install"])
+        assert done.returncode == 0, done.stdout[-800:]
+        root = pathlib.Path(tmp)
+        for name in ("opt/egressd/sbin/egressd", "opt/egressd/sbin/egressctl",
+                     "opt/egressd/libexec/egressd-policyd",
+                     "opt/egressd/share/man/man8/egressd.8",
+                     "opt/egressd/share/man/man5/egressd.conf.5",
+                     "etc/egressd.conf"):
+            assert (root / name).exists(), name
+        program = root / "opt/egressd/sbin/egressd"
+        assert b"/opt/egressd/libexec" in program.read_bytes()
+        assert str(TOP).encode() + b"/build" not in program.read_bytes()
+        done = run([program, "-n", "-f", root / "etc/egressd.conf"])
+        assert done.stdout.strip() == "configuration OK", done.stdout
+
+
+cases.main()
