@@ -49,7 +49,7 @@ reprint(const void *data, size_t len, size_t *outlen)
 	}
 	conf_free(cf);
 	conf_errors_free(&errs);
-	return (out);
+	return out;
 }
 
 int
@@ -59,10 +59,10 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	size_t	 len, again;
 
 	if ((once = reprint(data, size, &len)) == NULL)
-		return (0);
+		return 0;
 	REQUIRE((twice = reprint(once, len, &again)) != NULL);
 	REQUIRE(len == again && memcmp(once, twice, len) == 0);
 	free(once);
 	free(twice);
-	return (0);
+	return 0;
 }

@@ -1,0 +1,410 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * The configuration as the parent holds it.  Only the parent sees these
+ * structures: every other process gets a slice, encoded field by field.
+ *
+ * A configuration is made whole by conf_parse() and read-only from then on;
+ * all its memory, names and lists included, belongs to it and goes with
+ * conf_free().  A text that was not given is NULL, a number that was not
+ * given has its default unless its comment says otherwise.  Times are in
+ * milliseconds, sizes in bytes, ports in host order.  Lists keep the order of
+ * the file, and an object's index is its place in its list, from 0.
+ */
+
+#ifndef CONF_H
+#define CONF_H
+
+#include <sys/types.h>
+#include <sys/queue.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "addr.h"
+#include "log.h"
+
+#define CONF_NAME_MAX		64	/* bytes in the name of an object */
+#define CONF_ERRORS_MAX		32	/* messages kept from one run */
+
+/* Where something was written; p_file lives as long as the configuration. */
+struct conf_pos {
+	const char	*p_file;
+	unsigned int	 p_line;
+};
+
+/* Start from zero; the messages are "file:line: text" without newline. */
+struct conf_errors {
+	char		*ce_msg[CONF_ERRORS_MAX];
+	size_t		 ce_count;
+	size_t		 ce_dropped;	/* found, but beyond the maximum */
+};
+
+struct conf_word {
+	TAILQ_ENTRY(conf_word)	 wd_entry;
+	struct conf_pos		 wd_pos;
+	const char		*wd_text;
+	bool			 wd_quoted;	/* parser */
+};
+TAILQ_HEAD(conf_words, conf_word);
+
+struct conf_pair {
+	TAILQ_ENTRY(conf_pair)	 pr_entry;
+	struct conf_pos		 pr_pos;
+	const char		*pr_key;
+	const char		*pr_value;
+};
+TAILQ_HEAD(conf_pairs, conf_pair);
+
+struct conf_ports {
+	TAILQ_ENTRY(conf_ports)	 po_entry;
+	uint16_t		 po_first;
+	uint16_t		 po_last;	/* == po_first for one port */
+};
+TAILQ_HEAD(conf_portlist, conf_ports);
+
+struct conf_net {
+	TAILQ_ENTRY(conf_net)	 nt_entry;
+	struct conf_pos		 nt_pos;
+	struct prefix		 nt_prefix;
+};
+TAILQ_HEAD(conf_nets, conf_net);
+
+/* An address with a port: a resolver, or a socket to listen on. */
+struct conf_endpoint {
+	TAILQ_ENTRY(conf_endpoint) ep_entry;
+	struct conf_pos		 ep_pos;
+	struct addr		 ep_addr;
+	uint16_t		 ep_port;
+	bool			 ep_transparent;
+};
+TAILQ_HEAD(conf_endpoints, conf_endpoint);
+
+/* hosts { name address }: the name is canonical and may occur repeatedly. */
+struct conf_host {
+	TAILQ_ENTRY(conf_host)	 ho_entry;
+	struct conf_pos		 ho_pos;
+	const char		*ho_name;
+	struct addr		 ho_addr;
+};
+TAILQ_HEAD(conf_hosts, conf_host);
+
+struct conf_control {
+	struct conf_pos	 ct_pos;
+	const char	*ct_path;
+	const char	*ct_owner;	/* names or decimal ids */
+	const char	*ct_group;
+	mode_t		 ct_mode;	/* default 0660 */
+};
+
+enum conf_full {
+	CONF_FULL_DENY,		/* default */
+	CONF_FULL_GAP,
+};
+
+enum conf_limit {
+	CONF_LIMIT_SESSIONS,	/* in all */
+	CONF_LIMIT_CLIENTS,	/* of the control sockets, in all */
+	CONF_LIMIT_CONNECTIONS,	/* per session */
+	CONF_LIMIT_PENDING,	/* questions waiting for deciders, in all */
+	CONF_NLIMITS
+};
+
+enum conf_timeout {
+	CONF_TIMEOUT_DIAL,	/* resolve and connect */
+	CONF_TIMEOUT_HANDSHAKE,	/* TLS, either side */
+	CONF_TIMEOUT_HEAD,	/* a request's head, from its first byte */
+	CONF_TIMEOUT_RESPONSE,	/* the origin's head, after the request */
+	CONF_TIMEOUT_IDLE,	/* a kept connection between requests */
+	CONF_TIMEOUT_TUNNEL,	/* silence in an upgrade, tcp or pass flow */
+	CONF_NTIMEOUTS
+};
+
+enum conf_decider_kind {
+	CONF_DECIDER_AGENT,
+	CONF_DECIDER_WEBHOOK,
+	CONF_DECIDER_EXEC,
+	CONF_DECIDER_SOCKET,
+	CONF_DECIDER_OPERATOR,
+};
+
+enum conf_api {
+	CONF_API_ANTHROPIC,
+	CONF_API_OPENAI,
+};
+
+struct conf_decider {
+	TAILQ_ENTRY(conf_decider) dc_entry;
+	struct conf_pos		 dc_pos;
+	unsigned int		 dc_index;
+	const char		*dc_name;
+	enum conf_decider_kind	 dc_kind;
+	uint32_t		 dc_set;	/* statements given: parser */
+	enum conf_api		 dc_api;	/* agent */
+	const char		*dc_url;	/* agent, webhook */
+	const char		*dc_model;	/* agent */
+	const char		*dc_key_file;	/* agent, webhook */
+	const char		*dc_prompt_file; /* agent */
+	const char		*dc_trust_file;	/* agent, webhook */
+	const char		*dc_path;	/* socket */
+	struct conf_words	 dc_command;	/* exec: program, arguments */
+	const char		*dc_user;	/* exec */
+	bool			 dc_persistent;	/* exec: kept, fed NDJSON */
+	int64_t			 dc_timeout;	/* 5s; operator 2m */
+	unsigned int		 dc_concurrency;
+};
+TAILQ_HEAD(conf_deciders, conf_decider);
+
+/* One link of a rule's chain of deciders, asked in order. */
+struct conf_ref {
+	TAILQ_ENTRY(conf_ref)	 rf_entry;
+	struct conf_pos		 rf_pos;
+	const char		*rf_name;
+	const struct conf_decider *rf_decider;
+};
+TAILQ_HEAD(conf_refs, conf_ref);
+
+enum conf_rule_kind {
+	CONF_RULE_ALLOW,
+	CONF_RULE_DENY,
+	CONF_RULE_PASS,
+	CONF_RULE_DECIDE,
+	CONF_RULE_NARROW,
+};
+
+enum conf_scheme {
+	CONF_SCHEME_ANY,
+	CONF_SCHEME_HTTP,
+	CONF_SCHEME_HTTPS,
+};
+
+enum conf_cache {
+	CONF_CACHE_HOST,	/* default: per session and host */
+	CONF_CACHE_REQUEST,
+	CONF_CACHE_OFF,
+};
+
+/* An empty list of conditions is no condition. */
+struct conf_rule {
+	TAILQ_ENTRY(conf_rule)	 ru_entry;
+	struct conf_pos		 ru_pos;
+	unsigned int		 ru_index;
+	enum conf_rule_kind	 ru_kind;
+	bool			 ru_tcp;
+	uint32_t		 ru_set;	/* options given: parser */
+
+	struct conf_words	 ru_hosts;	/* canonical patterns */
+	struct conf_portlist	 ru_ports;
+	struct conf_words	 ru_methods;
+	struct conf_words	 ru_paths;
+	enum conf_scheme	 ru_scheme;
+	int64_t			 ru_body;	/* -1: no limit */
+	bool			 ru_private;	/* to private */
+	struct conf_nets	 ru_nets;	/* to prefixes */
+
+	/* decide and narrow only */
+	struct conf_refs	 ru_deciders;
+	int64_t			 ru_timeout;	/* 0: the decider's own */
+	enum conf_cache		 ru_cache;
+	int64_t			 ru_ttl;	/* 0: until the session ends */
+	unsigned int		 ru_uses;	/* 0: any number */
+	unsigned int		 ru_messages;	/* default 5 */
+	struct conf_pairs	 ru_metadata;
+};
+TAILQ_HEAD(conf_rules, conf_rule);
+
+enum conf_refuse {
+	CONF_REFUSE_403,	/* default */
+	CONF_REFUSE_RESET,
+	CONF_REFUSE_ALERT,
+};
+
+enum conf_redact_kind {
+	CONF_REDACT_HEADER,
+	CONF_REDACT_QUERY,
+};
+
+struct conf_redact {
+	TAILQ_ENTRY(conf_redact) rd_entry;
+	struct conf_pos		 rd_pos;
+	enum conf_redact_kind	 rd_kind;
+	const char		*rd_name;	/* a header's is lower case */
+};
+TAILQ_HEAD(conf_redacts, conf_redact);
+
+struct conf_policy {
+	TAILQ_ENTRY(conf_policy) pl_entry;
+	struct conf_pos		 pl_pos;
+	unsigned int		 pl_index;
+	const char		*pl_name;
+	uint32_t		 pl_set;	/* statements given: parser */
+	struct conf_rules	 pl_rules;
+	unsigned int		 pl_nrules;
+	bool			 pl_default_allow;
+	enum conf_refuse	 pl_refuse;
+	int64_t			 pl_capture;	/* bytes of each body */
+	bool			 pl_capture_hash;
+	struct conf_redacts	 pl_redact;
+	int64_t			 pl_quota_out;	/* 0: none */
+	unsigned int		 pl_pause_denials; /* 0: never */
+	int64_t			 pl_pause_window;
+	enum conf_full		 pl_audit_full;	/* else the global one */
+};
+TAILQ_HEAD(conf_policies, conf_policy);
+
+/* No statement at all means the order that egressd.conf(5) gives. */
+struct conf_cluster {
+	TAILQ_ENTRY(conf_cluster) cl_entry;
+	struct conf_pos		 cl_pos;
+	unsigned int		 cl_index;
+	const char		*cl_name;
+	uint32_t		 cl_set;	/* statements given: parser */
+	bool			 cl_in_cluster;
+	const char		*cl_kubeconfig;
+	const char		*cl_context;
+	const char		*cl_server;
+	const char		*cl_ca_file;
+	const char		*cl_token_file;
+	const char		*cl_cert_file;
+	const char		*cl_key_file;
+	const char		*cl_user;
+	const char		*cl_password_file;
+	struct conf_words	 cl_exec;
+};
+TAILQ_HEAD(conf_clusters, conf_cluster);
+
+/* expose: source only; mount: source on target. */
+struct conf_mount {
+	TAILQ_ENTRY(conf_mount)	 mn_entry;
+	struct conf_pos		 mn_pos;
+	const char		*mn_source;
+	const char		*mn_target;
+	bool			 mn_write;
+};
+TAILQ_HEAD(conf_mounts, conf_mount);
+
+enum conf_sandbox_kind {
+	CONF_SANDBOX_LOCAL,
+	CONF_SANDBOX_VIRTUAL,
+	CONF_SANDBOX_KUBERNETES,
+	CONF_SANDBOX_CUSTOM,
+};
+
+struct conf_sandbox {
+	TAILQ_ENTRY(conf_sandbox) sb_entry;
+	struct conf_pos		 sb_pos;
+	unsigned int		 sb_index;
+	const char		*sb_name;
+	enum conf_sandbox_kind	 sb_kind;
+	uint32_t		 sb_set;	/* statements given: parser */
+	const char		*sb_program;	/* custom */
+	struct conf_pos		 sb_policy_pos;
+	const char		*sb_policy_name;
+	const struct conf_policy *sb_policy;
+	const char		*sb_cwd;
+	struct conf_mounts	 sb_expose;	/* local */
+	struct conf_mounts	 sb_mounts;	/* virtual, custom */
+	struct conf_pairs	 sb_environment;
+	int64_t			 sb_deadline;	/* default 8h */
+	struct conf_pos		 sb_cluster_pos; /* from here: kubernetes */
+	const char		*sb_cluster_name;
+	const struct conf_cluster *sb_cluster;	/* NULL: found by itself */
+	const char		*sb_namespace;
+	const char		*sb_image;
+	const char		*sb_git;
+	const char		*sb_git_ref;
+	bool			 sb_account_token;
+	bool			 sb_recreate;
+};
+TAILQ_HEAD(conf_sandboxes, conf_sandbox);
+
+/* A fixed session. */
+struct conf_session {
+	TAILQ_ENTRY(conf_session) ss_entry;
+	struct conf_pos		 ss_pos;
+	unsigned int		 ss_index;
+	const char		*ss_name;
+	uint32_t		 ss_set;	/* statements given: parser */
+	struct conf_pos		 ss_policy_pos;
+	const char		*ss_policy_name;
+	const struct conf_policy *ss_policy;
+	struct conf_endpoints	 ss_listen;
+	struct conf_endpoints	 ss_dns;	/* UDP and TCP */
+	const char		*ss_trust_directory;
+	const char		*ss_ca_cert;	/* both or none */
+	const char		*ss_ca_key;
+	const char		*ss_upstream_trust; /* NULL: global one */
+};
+TAILQ_HEAD(conf_sessions, conf_session);
+
+struct conf_chunk;
+
+struct config {
+	struct conf_chunk	*cf_chunks;	/* all memory below */
+	uint32_t		 cf_set;	/* statements given: parser */
+
+	enum log_level		 cf_log;	/* default info */
+	uid_t			 cf_uid_first;	/* both 0: named users */
+	uid_t			 cf_uid_last;
+	struct conf_control	*cf_control;	/* NULL: not given */
+	struct conf_control	*cf_control_ro;	/* NULL: none */
+	const char		*cf_audit_file;	/* NULL: none */
+	enum conf_full		 cf_audit_full;
+	struct conf_hosts	 cf_hosts;
+	struct conf_endpoints	 cf_resolvers;	/* empty: the system's */
+	const char		*cf_upstream_trust; /* NULL: the system's */
+	struct conf_nets	 cf_address_deny;
+	unsigned int		 cf_limit[CONF_NLIMITS];
+	int64_t			 cf_timeout[CONF_NTIMEOUTS];
+
+	struct conf_deciders	 cf_deciders;
+	struct conf_policies	 cf_policies;
+	struct conf_clusters	 cf_clusters;
+	struct conf_sandboxes	 cf_sandboxes;
+	struct conf_sessions	 cf_sessions;
+};
+
+/*
+ * NULL on any error, which errs then tells; nothing is printed and no file
+ * but the configuration and its includes is opened.
+ */
+struct config	*conf_parse(const char *path, struct conf_errors *errs);
+/* The same from memory, where `include' is refused. */
+struct config	*conf_parse_buffer(const char *name, const void *buf,
+		    size_t len, struct conf_errors *errs);
+void		 conf_free(struct config *);
+void		 conf_errors_free(struct conf_errors *);
+
+/* Prints what parses to the same; 0, or -1 if writing failed. */
+int		 conf_print(const struct config *, FILE *);
+
+const struct conf_policy  *conf_policy_find(const struct config *,
+			    const char *name);
+const struct conf_decider *conf_decider_find(const struct config *,
+			    const char *name);
+const struct conf_cluster *conf_cluster_find(const struct config *,
+			    const char *name);
+const struct conf_sandbox *conf_sandbox_find(const struct config *,
+			    const char *name);
+const struct conf_session *conf_session_find(const struct config *,
+			    const char *name);
+/* 1..64 bytes of [A-Za-z0-9._-]: names of objects and session ids. */
+bool		 conf_name_valid(const char *);
+
+#endif /* CONF_H */

@@ -1,0 +1,297 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * What the lexer, the grammar and the builders of the configuration share.
+ * Private to them: the rest of the parent includes conf.h alone.
+ */
+
+#ifndef CONFPARSE_H
+#define CONFPARSE_H
+
+#include "conf.h"
+
+/*
+ * The semantic value of every token and nonterminal.  A number keeps its
+ * text, and whatever begins a nonterminal lends it its position.
+ */
+struct lex_value {
+	const char	*text;
+	int64_t		 number;	/* ms, bytes, or first of a range */
+	int64_t		 last;		/* of a range */
+	bool		 quoted;
+	struct conf_pos	 pos;
+};
+#define YYSTYPE struct lex_value
+#define YYSTYPE_IS_DECLARED 1
+
+struct parse;
+
+/* A file, or a buffer, in the stack of those being read. */
+struct lex_source {
+	struct lex_source	*sr_outer;
+	const char		*sr_name;
+	char			*sr_buf;
+	size_t			 sr_len;
+	size_t			 sr_next;	/* offset of what comes next */
+	unsigned int		 sr_line;
+	dev_t			 sr_dev;	/* both 0 for a buffer */
+	ino_t			 sr_ino;
+	bool			 sr_ended;	/* final newline was given */
+};
+
+struct lex_macro {
+	TAILQ_ENTRY(lex_macro)	 mc_entry;
+	const char		*mc_name;
+	struct conf_words	 mc_words;
+	bool			 mc_list;
+};
+TAILQ_HEAD(lex_macros, lex_macro);
+
+/* How the words that follow are read. */
+enum lex_mode {
+	LEX_NORMAL,
+	LEX_RAW_NEXT,	/* the next word, or list, is just text */
+	LEX_RAW_LIST,	/* up to the brace that closes it */
+};
+
+struct lexer {
+	struct lex_source	*lx_source;	/* innermost */
+	unsigned int		 lx_nfiles;
+	unsigned int		 lx_depth;	/* open braces */
+	bool			 lx_opener;	/* next brace opens a block */
+	bool			 lx_block;	/* outermost brace is a block */
+	struct conf_pos		 lx_open;	/* of the outermost brace */
+	enum lex_mode		 lx_mode;
+	const struct conf_word	*lx_replay;	/* rest of a macro */
+	bool			 lx_replay_list; /* owes a closing brace */
+	struct lex_macros	 lx_macros;
+	int			 lx_token;	/* last one, for messages */
+	struct lex_value	 lx_value;
+	const char		*lx_before;	/* text of the one before */
+	struct conf_pos		 lx_error;	/* last syntax error */
+	bool			 lx_lost;	/* skipped a block or file */
+};
+
+/*
+ * What statements an object may hold, in the order in which they are printed.
+ * ST_BY_HAND are stored and printed by their own functions.
+ */
+enum stmt_type {
+	ST_TEXT,
+	ST_PATH,		/* absolute file name */
+	ST_URL,
+	ST_MS,
+	ST_BYTES,
+	ST_COUNT,
+	ST_ENUM,		/* one of st_names, stored as its place */
+	ST_YESNO,
+	ST_FLAG,
+	ST_WORDS,		/* program and arguments */
+	ST_PAIRS,		/* names and values */
+	ST_VARIABLES,		/* the same, for an environment */
+	ST_BY_HAND,
+};
+
+struct stmt {
+	const char		*st_name;	/* NULL ends a table */
+	enum stmt_type		 st_type;
+	size_t			 st_slot;	/* offset in the object */
+	uint32_t		 st_kinds;	/* of object that permit it */
+	uint32_t		 st_needed;	/* of object that demand it */
+	int64_t			 st_min;
+	int64_t			 st_max;
+	const char *const	*st_names;
+};
+
+/* Beside the bit of its kind in sx_kind: a rule about raw connections. */
+#define STMT_KIND_TCP	(1U << 31)
+
+/* An object whose statements are being read. */
+struct stmt_ctx {
+	struct parse		*sx_parse;
+	const struct stmt	*sx_table;
+	void			*sx_object;
+	uint32_t		*sx_set;
+	uint32_t		 sx_kind;	/* all bits must be permitted */
+	const char		*sx_noun;
+};
+
+struct parse {
+	struct config		*ps_conf;
+	struct conf_errors	*ps_errs;
+	struct lexer		 ps_lex;
+	struct stmt_ctx		 ps_global;
+	struct stmt_ctx		 ps_block;	/* object of the open block */
+	struct stmt_ctx		 ps_option;	/* rule or control socket */
+	struct conf_control	*ps_control;
+	uint32_t		 ps_control_set;
+	struct conf_words	 ps_words;	/* list being read */
+	struct conf_pairs	 ps_pairs;
+	struct conf_policy	*ps_policy;
+	struct conf_rule	*ps_rule;
+	struct conf_decider	*ps_decider;
+	struct conf_cluster	*ps_cluster;
+	struct conf_sandbox	*ps_sandbox;
+	struct conf_session	*ps_session;
+};
+
+extern const struct stmt	 stmt_global[];
+extern const struct stmt	 stmt_decider[];
+extern const struct stmt	 stmt_cluster[];
+extern const struct stmt	 stmt_sandbox[];
+extern const struct stmt	 stmt_session[];
+extern const struct stmt	 stmt_policy[];
+extern const struct stmt	 stmt_rule[];
+
+extern const char *const	 conf_decider_kinds[];
+extern const char *const	 conf_sandbox_kinds[];
+extern const char *const	 conf_rule_kinds[];
+extern const char *const	 conf_redact_kinds[];
+
+/* parse.y */
+int	 yyparse(struct parse *);
+
+/* lex.c */
+int	 yylex(struct lex_value *, struct parse *);
+void	 yyerror(struct parse *, const char *);
+void	 lex_resync(struct parse *);
+void	 lex_macro_set(struct parse *, struct conf_pos, const char *name,
+	    bool list);
+
+/* lex_source.c */
+bool	 lex_open(struct parse *, const char *path);
+void	 lex_open_buffer(struct parse *, const char *, const void *, size_t);
+void	 lex_include(struct parse *, struct conf_pos, const char *path);
+void	 lex_pop(struct parse *);
+
+/* lex_keyword.c */
+int	 lex_keyword(const char *);
+const char *lex_nearest(const char *);
+
+/* conf.c */
+void	*conf_alloc(struct config *, size_t);
+char	*conf_strndup(struct config *, const char *, size_t);
+void	 conf_error(struct parse *, struct conf_pos, const char *, ...)
+	    __attribute__((__format__(printf, 3, 4)));
+void	 conf_word_add(struct parse *, struct conf_pos, const char *text,
+	    bool quoted);
+void	 conf_pair_add(struct parse *, struct conf_pos, const char *key,
+	    const char *value);
+void	 conf_lists_reset(struct parse *);
+
+/* conf_stmt.c: each setter reports what is wrong and then stores nothing */
+bool	 stmt_permitted(struct stmt_ctx *, struct conf_pos, const char *name);
+bool	 stmt_once(struct stmt_ctx *, struct conf_pos, const char *name);
+void	 stmt_text(struct stmt_ctx *, struct conf_pos, const char *name,
+	    const char *value);
+void	 stmt_word(struct stmt_ctx *, struct conf_pos, const char *name,
+	    const char *value);
+void	 stmt_number(struct stmt_ctx *, struct conf_pos, const char *name,
+	    int64_t value);
+void	 stmt_flag(struct stmt_ctx *, struct conf_pos, const char *name);
+void	 stmt_words(struct stmt_ctx *, struct conf_pos, const char *name);
+void	 stmt_pairs(struct stmt_ctx *, struct conf_pos, const char *name);
+void	 stmt_needed(struct stmt_ctx *, struct conf_pos, const char *object);
+bool	 stmt_isset(const struct stmt_ctx *, const char *name);
+uint32_t stmt_bit(const struct stmt *, const char *name);
+const struct stmt *stmt_find(const struct stmt *, const char *name);
+
+/* conf_value.c: NULL, or what is wrong with the value */
+const char *value_name_error(const char *);
+const char *value_path_error(const char *);
+const char *value_socket_error(const char *);
+const char *value_url_error(const char *);
+const char *value_method_error(const char *);
+const char *value_urlpath_error(const char *);
+const char *value_token_error(const char *);
+const char *value_label_error(const char *);
+const char *value_variable_error(const char *);
+/* These two report the error themselves; nobody else has to. */
+#define VALUE_BAD	-1
+int64_t	 value_unitless(struct parse *, struct conf_pos, int64_t);
+int64_t	 value_port(struct parse *, struct conf_pos, int64_t);
+bool	 value_addr(struct parse *, struct conf_pos, const char *,
+	    struct addr *);
+struct conf_net *value_net(struct parse *, struct conf_pos, const char *);
+/* A number the way the file writes it; buf is VALUE_STRLEN bytes. */
+#define VALUE_STRLEN	24
+const char *value_format(enum stmt_type, int64_t, char *buf);
+
+/* conf_global.c */
+void	 conf_global_uids(struct parse *, struct conf_pos, int64_t, int64_t);
+void	 conf_global_hosts(struct parse *);
+void	 conf_global_resolver(struct parse *, struct conf_pos, const char *addr,
+	    int64_t port);
+void	 conf_global_address_deny(struct parse *);
+void	 conf_global_limit(struct parse *, struct conf_pos, const char *name,
+	    int64_t);
+void	 conf_global_timeout(struct parse *, struct conf_pos, const char *name,
+	    int64_t);
+void	 conf_control_begin(struct parse *, struct conf_pos, const char *path);
+void	 conf_control_mode(struct parse *, struct conf_pos, int64_t);
+void	 conf_control_end(struct parse *, struct conf_pos);
+
+/* conf_block.c */
+void	 conf_block_begin(struct parse *, struct conf_pos, const char *name,
+	    unsigned int index, const struct conf_pos *prior);
+void	 conf_decider_begin(struct parse *, struct conf_pos, const char *name,
+	    unsigned int kind);
+void	 conf_decider_end(struct parse *);
+void	 conf_cluster_begin(struct parse *, struct conf_pos, const char *name);
+void	 conf_cluster_end(struct parse *);
+void	 conf_sandbox_begin(struct parse *, struct conf_pos, const char *name,
+	    unsigned int kind, const char *program);
+void	 conf_sandbox_policy(struct parse *, struct conf_pos, const char *);
+void	 conf_sandbox_expose(struct parse *, struct conf_pos, const char *,
+	    bool write);
+void	 conf_sandbox_mount(struct parse *, struct conf_pos, const char *source,
+	    const char *target, bool write);
+void	 conf_sandbox_cluster(struct parse *, struct conf_pos, const char *);
+void	 conf_sandbox_namespace(struct parse *, struct conf_pos, const char *);
+void	 conf_sandbox_end(struct parse *);
+void	 conf_session_begin(struct parse *, struct conf_pos, const char *name);
+void	 conf_session_listen(struct parse *, struct conf_pos, const char *addr,
+	    int64_t port, bool transparent);
+void	 conf_session_dns(struct parse *, struct conf_pos, const char *addr,
+	    int64_t port);
+void	 conf_session_policy(struct parse *, struct conf_pos, const char *);
+void	 conf_session_ca(struct parse *, struct conf_pos, const char *cert,
+	    const char *key);
+void	 conf_session_end(struct parse *);
+
+/* conf_policy.c */
+void	 conf_policy_begin(struct parse *, struct conf_pos, const char *name);
+void	 conf_policy_default(struct parse *, struct conf_pos, bool allow);
+void	 conf_policy_pause(struct parse *, struct conf_pos, int64_t denials,
+	    int64_t window);
+void	 conf_policy_redact(struct parse *, struct conf_pos,
+	    enum conf_redact_kind, const char *);
+void	 conf_policy_end(struct parse *);
+void	 conf_rule_begin(struct parse *, struct conf_pos, enum conf_rule_kind,
+	    bool tcp);
+void	 conf_rule_deciders(struct parse *);
+void	 conf_rule_hosts(struct parse *, struct conf_pos);
+void	 conf_rule_port(struct parse *, struct conf_pos, int64_t, int64_t);
+void	 conf_rule_methods(struct parse *, struct conf_pos);
+void	 conf_rule_paths(struct parse *, struct conf_pos);
+void	 conf_rule_to(struct parse *, struct conf_pos);
+void	 conf_rule_end(struct parse *);
+
+/* conf_check.c */
+void	 conf_check(struct parse *);
+
+#endif /* CONFPARSE_H */

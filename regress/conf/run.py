@@ -1,0 +1,225 @@
+#!/usr/bin/env python3
+#
+# Copyright (c) 2026 The egressd authors
+#
+# Permission to use, copy, modify, and distribute this software for any
+# purpose with or without fee is hereby granted, provided that the above
+# copyright notice and this permission notice appear in all copies.
+#
+# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+#
+# egressd.conf: what parses, how it is printed, and what is refused.
+#
+#   in/NAME.conf   with ok/NAME.conf, what egressd -nv prints of it
+#   err/NAME.conf  with err/NAME.err, what it is refused with
+#
+# The cases run from a copy, as egressd refuses files that the group of a
+# checkout may write to.  EGRESSD names the program.
+
+import glob
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TREE = os.path.dirname(os.path.dirname(HERE))
+EGRESSD = os.path.abspath(os.environ.get(
+    "EGRESSD", os.path.join(TREE, "build", "egressd")))
+
+failed = 0
+
+
+def report(name, why):
+    global failed
+    if why is None:
+        print(f"ok {name}")
+    else:
+        failed += 1
+        print(f"not ok {name}: {why}")
+
+
+def skip(name, why):
+    print(f"skip {name}: {why}")
+
+
+def egressd(flags, conf, cwd):
+    return subprocess.run([EGRESSD, flags, "-f", conf], cwd=cwd,
+                          stdin=subprocess.DEVNULL, capture_output=True,
+                          timeout=60)
+
+
+def difference(got, want):
+    if got == want:
+        return None
+    got, want = got.splitlines(), want.splitlines()
+    for n, line in enumerate(want):
+        if n >= len(got) or got[n] != line:
+            other = got[n] if n < len(got) else b"nothing"
+            return f"line {n + 1} is {other!r}, not {line!r}"
+    return f"unexpected line {got[len(want)]!r}"
+
+
+def write(path, text, mode=0o600):
+    with open(path, "w") as f:
+        f.write(text)
+    os.chmod(path, mode)
+    return path
+
+
+def read(path):
+    with open(path, "rb") as f:
+        return f.read()
+
+
+def accepted(tmp, path):
+    """Prints as expected, and what was printed prints as itself."""
+    conf = os.path.basename(path)
+    first = egressd("-nv", conf, os.path.join(tmp, "in"))
+    if first.returncode != 0:
+        return f"refused: {first.stderr.decode(errors='replace')}"
+    why = difference(first.stdout, read(os.path.join(HERE, "ok", conf)))
+    if why is not None:
+        return why
+    again = os.path.join(tmp, "again.conf")
+    with open(again, "wb") as f:
+        f.write(first.stdout)
+    os.chmod(again, 0o600)
+    second = egressd("-nv", again, tmp)
+    if second.returncode != 0:
+        return f"its print is refused: {second.stderr!r}"
+    why = difference(second.stdout, first.stdout)
+    return why if why is None else f"its print is not stable: {why}"
+
+
+def refused(tmp, path):
+    conf = os.path.basename(path)
+    got = egressd("-nv", conf, os.path.join(tmp, "err"))
+    if got.returncode != 1:
+        return f"exit status {got.returncode}"
+    if got.stdout != b"":
+        return "printed a configuration that it refused"
+    return difference(got.stderr, read(path[:-len(".conf")] + ".err"))
+
+
+def refusal(path, want):
+    """The first message, when the file is made by the test itself."""
+    got = egressd("-n", path, os.path.dirname(path))
+    first = got.stderr.decode(errors="replace").split("\n")[0]
+    if got.returncode != 1:
+        return f"exit status {got.returncode}"
+    return None if first == want else f"said {first!r}, not {want!r}"
+
+
+def permissions(tmp):
+    for mode, name in ((0o620, "group"), (0o602, "others")):
+        path = write(f"{tmp}/{name}.conf", "log level info\n", mode)
+        report(f"writable by {name}", refusal(
+            path, f"{path}: writable by group or others"))
+        outer = write(f"{tmp}/outer-{name}.conf", f'include "{path}"\n')
+        report(f"include writable by {name}", refusal(
+            outer, f'{outer}:1: include "{path}": '
+            "writable by group or others"))
+
+    path = write(f"{tmp}/owner.conf", "log level info\n", 0o644)
+    if os.geteuid() != 0:
+        skip("owned by another", "only root can give a file away")
+    else:
+        os.chown(path, 4242, -1)
+        report("owned by another", refusal(
+            path, f"{path}: owned by neither root nor the user "
+            "running egressd"))
+
+
+def odd_files(tmp):
+    os.mkdir(f"{tmp}/dir")
+    os.mkfifo(f"{tmp}/fifo", 0o600)
+    report("directory", refusal(
+        f"{tmp}/dir", f"{tmp}/dir: not a regular file"))
+    report("fifo", refusal(f"{tmp}/fifo", f"{tmp}/fifo: not a regular file"))
+    report("missing", refusal(
+        f"{tmp}/none", f"{tmp}/none: No such file or directory"))
+    path = write(f"{tmp}/large.conf", "#" * (1024 * 1024) + "\n")
+    report("large", refusal(path, f"{path}: larger than 1M"))
+    path = f"{tmp}/nul.conf"
+    with open(path, "wb") as f:
+        f.write(b"log level info\n\0policy\n")
+    os.chmod(path, 0o600)
+    report("nul", refusal(path, f"{path}:2: unexpected character"))
+
+
+def include_bounds(tmp):
+    for n in range(20):
+        write(f"{tmp}/deep{n}.conf", f'include "deep{n + 1}.conf"\n')
+    write(f"{tmp}/deep20.conf", "")
+    report("include 16 deep", None if egressd(
+        "-n", f"{tmp}/deep4.conf", tmp).returncode == 0 else "refused")
+    report("include 17 deep", refusal(
+        f"{tmp}/deep3.conf", f'{tmp}/deep19.conf:1: include "deep20.conf": '
+        "more than 16 files deep"))
+
+    write(f"{tmp}/a.conf", 'include "b.conf"\n')
+    write(f"{tmp}/b.conf", 'include "c.conf"\n')
+    write(f"{tmp}/c.conf", 'include "a.conf"\n')
+    report("include loop", refusal(
+        f"{tmp}/a.conf", f'{tmp}/c.conf:1: include "{tmp}/a.conf": '
+        "file includes itself"))
+
+    for n in range(10):
+        write(f"{tmp}/wide{n}.conf", f'include "wide{n + 1}.conf"\n' * 2)
+    write(f"{tmp}/wide10.conf", "")
+    got = egressd("-n", f"{tmp}/wide0.conf", tmp)
+    report("include fan-out", None if got.returncode == 1 and
+           b"more than 256 files in all" in got.stderr else "not bounded")
+
+
+def many_errors(tmp):
+    path = write(f"{tmp}/many.conf", "bogus\n" * 100)
+    lines = egressd("-n", path, tmp).stderr.decode().splitlines()
+    want = [f'{path}:{n}: unknown keyword "bogus"' for n in range(1, 33)]
+    report("many errors are bounded", None if lines[:32] == want and
+           len(lines) == 33 and "68 more errors" in lines[32]
+           else f"{len(lines)} lines")
+
+
+def example(tmp):
+    path = f"{tmp}/egressd.conf"
+    shutil.copyfile(f"{TREE}/etc/egressd.conf", path)
+    os.chmod(path, 0o644)
+    got = egressd("-n", path, tmp)
+    report("etc/egressd.conf", None if got.returncode == 0 and
+           got.stderr == b"configuration OK\n" else repr(got.stderr))
+
+
+def main():
+    if not os.access(EGRESSD, os.X_OK):
+        report("conf", f"no program {EGRESSD}")
+        return 1
+    with tempfile.TemporaryDirectory(prefix="egressd-conf.") as tmp:
+        for sub in ("in", "err"):
+            shutil.copytree(f"{HERE}/{sub}", f"{tmp}/{sub}")
+            for top, dirs, files in os.walk(f"{tmp}/{sub}"):
+                os.chmod(top, 0o700)
+                for name in files:
+                    os.chmod(os.path.join(top, name), 0o600)
+        for path in sorted(glob.glob(f"{HERE}/in/*.conf")):
+            report("in/" + os.path.basename(path), accepted(tmp, path))
+        for path in sorted(glob.glob(f"{HERE}/err/*.conf")):
+            report("err/" + os.path.basename(path), refused(tmp, path))
+        permissions(tmp)
+        odd_files(tmp)
+        include_bounds(tmp)
+        many_errors(tmp)
+        example(tmp)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
