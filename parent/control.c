@@ -1,0 +1,124 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * The parent runs this: what policyd cannot do for a control client itself.
+ * policyd is trusted more than an engine and less than we are, so that what
+ * it sends is looked up and nothing of a client's socket is read here.
+ */
+
+#include <unistd.h>
+
+#include "parent.h"
+
+int
+parent_policyd_status_ask(struct ipc *ip, const union msg *m)
+{
+	struct proc	*pr;
+
+	ipc_send(ip, -1, STATUS_PROC, status_proc, .cookie = m->cookie.cookie,
+	    .role = ROLE_PARENT, .pid = getpid());
+	TAILQ_FOREACH(pr, &procs, pr_entry)
+		ipc_send(ip, -1, STATUS_PROC, status_proc,
+		    .cookie = m->cookie.cookie, .role = pr->pr_role,
+		    .pid = pr->pr_pid, .session = pr->pr_session != NULL ?
+		    pr->pr_session->se_name : "");
+	ipc_send(ip, -1, STATUS_END, status_end, .cookie = m->cookie.cookie,
+	    .generation = d.d_generation, .started = d.d_started,
+	    .privileged = d.d_privileged, .log_level = log_get_level(),
+	    .configuration = d.d_conf_path);
+	return 0;
+}
+
+int
+parent_policyd_reload_ask(struct ipc *ip, const union msg *m)
+{
+	(void)ip;
+	reload_ask(&m->cookie.cookie);
+	return 0;
+}
+
+int
+parent_policyd_log_ask(struct ipc *ip, const union msg *m)
+{
+	struct proc	*pr;
+	const char	*name = log_level_name(m->log_level.level);
+
+	if (name == NULL)
+		return ipc_bad(ip, "log level %u", m->log_level.level);
+	log_set_level(m->log_level.level);
+	TAILQ_FOREACH(pr, &procs, pr_entry)
+		if (pr->pr_ipc != NULL)
+			ipc_send(pr->pr_ipc, -1, LOG_LEVEL, log_level,
+			    .level = m->log_level.level);
+	log_info("log level is %s", name);
+	return 0;
+}
+
+int
+parent_policyd_peer_ask(struct ipc *ip, const union msg *m)
+{
+	int	 fd = ipc_take_fd(ip);
+
+	ipc_send(ip, -1, PEER_ANSWER, peer_answer, .cookie = m->cookie.cookie,
+	    .welcome = fd != -1 && peer_welcome(fd));
+	if (fd != -1)
+		close(fd);
+	return 0;
+}
+
+int
+parent_policyd_follow_ask(struct ipc *ip, const union msg *m)
+{
+	struct proc	*recorder = proc_find(ROLE_RECORDER);
+	int		 fd = ipc_take_fd(ip);
+
+	if (fd == -1 || recorder == NULL || recorder->pr_ipc == NULL) {
+		log_warnx("a follower is lost: no free descriptor");
+		if (fd != -1)
+			close(fd);
+		return 0;
+	}
+	ipc_send(recorder->pr_ipc, fd, FOLLOW, follow,
+	    .kinds = m->follow.kinds, .session = m->follow.session);
+	return 0;
+}
+
+/* Another process caught an engine at a lie. */
+int
+parent_child_engine_bad(struct ipc *ip, const union msg *m)
+{
+	struct proc	*pr;
+
+	(void)ip;
+	/* It may have died of itself meanwhile. */
+	pr = proc_by_instance(m->engine_bad.instance);
+	if (pr != NULL && pr->pr_role == ROLE_ENGINE)
+		proc_kill(pr, m->engine_bad.why);
+	return 0;
+}
+
+const ipc_handler parent_handlers[MSG_MAX] = {
+	[MSG_CONF_ACK] = parent_child_conf_ack,
+	[MSG_CONF_NAK] = parent_child_conf_nak,
+	[MSG_CONF_DONE] = parent_child_conf_done,
+	[MSG_STATUS_ASK] = parent_policyd_status_ask,
+	[MSG_RELOAD_ASK] = parent_policyd_reload_ask,
+	[MSG_LOG_ASK] = parent_policyd_log_ask,
+	[MSG_PEER_ASK] = parent_policyd_peer_ask,
+	[MSG_FOLLOW_ASK] = parent_policyd_follow_ask,
+	[MSG_ENGINE_BAD] = parent_child_engine_bad,
+};

@@ -1,0 +1,129 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * The parent runs this: as whom a child runs and where its root is.  Started
+ * as root, each role has a user of its own, by name or out of the range that
+ * the configuration gives; each engine has a uid of its own in that range.
+ * Started by anyone else, all run as that user.
+ */
+
+#include <sys/stat.h>
+
+#include <errno.h>
+#include <pwd.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "parent.h"
+
+#define USER_PREFIX	"_egressd-"
+
+static struct {
+	uid_t	 uid;
+	gid_t	 gid;
+	char	 root[PATH_LEN];
+} roles[ROLE_MAX];
+
+/* Engines take the uids behind those of the roles. */
+static uid_t	 engine_first, engine_last;
+
+static int
+find_user(enum role role, struct why *why)
+{
+	struct passwd	*pw;
+	char		 name[64];
+
+	snprintf(name, sizeof(name), "%s%s", USER_PREFIX, role_name(role));
+	errno = 0;
+	if ((pw = getpwnam(name)) == NULL)
+		return why_set(why, "user %s: %s (egressd(8) says how to "
+		    "create it; \"uids\" in the configuration does without)",
+		    name, errno != 0 ? strerror(errno) : "does not exist");
+	if (pw->pw_uid == 0)
+		return why_set(why, "user %s is root", name);
+	roles[role].uid = pw->pw_uid;
+	roles[role].gid = pw->pw_gid;
+	return 0;
+}
+
+/* An empty directory that belongs to root and that nobody can write to. */
+static int
+make_root(enum role role, struct why *why)
+{
+	char	*path = roles[role].root;
+
+	snprintf(path, sizeof(roles[role].root), "%s/%s", path_run,
+	    role_name(role));
+	if (mkdir(path, 0555) == -1 && errno != EEXIST)
+		return why_set(why, "%s: %s", path, strerror(errno));
+	if (chmod(path, 0555) == -1 || lchown(path, 0, 0) == -1)
+		return why_set(why, "%s: %s", path, strerror(errno));
+	return 0;
+}
+
+int
+identity_check(const struct config *conf, struct why *why)
+{
+	enum role	 role;
+	uid_t		 need = conf->cf_uid_first + ROLE_MAX;
+
+	if (!d.d_privileged)
+		return 0;
+	if (mkdir(path_run, 0755) == -1 && errno != EEXIST)
+		return why_set(why, "%s: %s", path_run, strerror(errno));
+	if (conf->cf_uid_first != 0 && conf->cf_uid_last <= need)
+		return why_set(why, "uids %u - %u: at least %d are needed",
+		    conf->cf_uid_first, conf->cf_uid_last, ROLE_MAX + 2);
+	for (role = ROLE_PARENT + 1; role < ROLE_MAX; role++) {
+		if (make_root(role, why) == -1)
+			return -1;
+		if (conf->cf_uid_first != 0)
+			roles[role].uid = roles[role].gid =
+			    conf->cf_uid_first + role;
+		else if (find_user(role, why) == -1)
+			return -1;
+	}
+	engine_first = conf->cf_uid_first != 0 ? need : 0;
+	engine_last = conf->cf_uid_last;
+	return 0;
+}
+
+/* uid 0 tells the child to stay who it is. */
+void
+identity_get(enum role role, uid_t *uid, gid_t *gid)
+{
+	uid_t	 u;
+
+	*uid = roles[role].uid;
+	*gid = roles[role].gid;
+	if (role != ROLE_ENGINE || engine_first == 0)
+		return;
+	for (u = engine_first; u <= engine_last; u++)
+		if (!proc_owns_uid(u)) {
+			*uid = *gid = u;
+			return;
+		}
+	/* All are taken: share the last rather than a role's. */
+	*uid = *gid = engine_last;
+}
+
+const char *
+identity_root(enum role role)
+{
+	return roles[role].root;
+}

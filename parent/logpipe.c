@@ -1,0 +1,133 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * The parent runs this once it has no terminal.  A child writes its log to
+ * standard error, which is then a pipe that ends here; its lines go to syslog
+ * under the child's name.  A compromised child can write what it likes, so a
+ * line is bounded, made visible and never says who wrote it: we do.
+ */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <syslog.h>
+#include <unistd.h>
+#include <vis.h>
+
+#include "parent.h"
+
+struct logpipe {
+	struct event	 lp_ev;
+	char		 lp_name[NAME_LEN + 16];
+	char		 lp_line[LOG_LINE_MAX];
+	size_t		 lp_len;
+};
+
+static void
+parent_sink(enum log_level level, const char *text)
+{
+	syslog(log_level_priority(level), "parent: %s", text);
+}
+
+void
+log_to_syslog(void)
+{
+	openlog("egressd", LOG_PID | LOG_NDELAY, LOG_DAEMON);
+	log_set_sink(parent_sink);
+}
+
+/* "<4>dialer: text", as log.c writes it; anything else is an error. */
+static void
+logpipe_line(struct logpipe *lp)
+{
+	char		 safe[LOG_LINE_MAX * 4 + 1];
+	const char	*text = lp->lp_line;
+	int		 priority = LOG_ERR;
+
+	lp->lp_line[lp->lp_len] = '\0';
+	if (text[0] == '<' && text[1] >= '3' && text[1] <= '7' &&
+	    text[2] == '>') {
+		priority = text[1] - '0';
+		text += 3;
+	}
+	strvisx(safe, text, strlen(text), VIS_NL | VIS_TAB | VIS_CSTYLE |
+	    VIS_NOSLASH);
+	syslog(priority, "[%s] %s", lp->lp_name, safe);
+	lp->lp_len = 0;
+}
+
+static void
+logpipe_read(evutil_socket_t fd, short what, void *arg)
+{
+	struct logpipe	*lp = arg;
+	char		 buf[4096];
+	ssize_t		 i, n;
+
+	(void)what;
+	if ((n = read(fd, buf, sizeof(buf))) == -1) {
+		if (errno != EAGAIN && errno != EINTR)
+			event_del(&lp->lp_ev);
+		return;
+	}
+	if (n == 0)
+		event_del(&lp->lp_ev);
+	for (i = 0; i < n; i++) {
+		if (buf[i] != '\n')
+			lp->lp_line[lp->lp_len++] = buf[i];
+		if (buf[i] == '\n' || lp->lp_len == sizeof(lp->lp_line) - 1)
+			logpipe_line(lp);
+	}
+}
+
+/* NULL if there is no descriptor for it; *child gets the writing end. */
+struct logpipe *
+logpipe_new(struct event_base *base, const char *name, int *child)
+{
+	struct logpipe	*lp;
+	int		 fds[2];
+
+	if (pipe2(fds, O_CLOEXEC) == -1)
+		return NULL;
+	if ((lp = calloc(1, sizeof(*lp))) == NULL) {
+		close(fds[0]);
+		close(fds[1]);
+		return NULL;
+	}
+	fcntl(fds[0], F_SETFL, O_NONBLOCK);
+	strlcpy(lp->lp_name, name, sizeof(lp->lp_name));
+	event_assign(&lp->lp_ev, base, fds[0], EV_READ | EV_PERSIST,
+	    logpipe_read, lp);
+	event_priority_set(&lp->lp_ev, 1);
+	event_add(&lp->lp_ev, NULL);
+	*child = fds[1];
+	return lp;
+}
+
+void
+logpipe_free(struct logpipe *lp)
+{
+	if (lp == NULL)
+		return;
+	/* What the child said last is still in the pipe. */
+	logpipe_read(event_get_fd(&lp->lp_ev), EV_READ, lp);
+	if (lp->lp_len > 0)
+		logpipe_line(lp);
+	event_del(&lp->lp_ev);
+	close(event_get_fd(&lp->lp_ev));
+	free(lp);
+}

@@ -1,0 +1,304 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * egressd: the parent process.  It reads the configuration, starts the other
+ * programs and keeps them going.  It listens to its children, to signals and
+ * to nobody else.
+ */
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "parent.h"
+
+struct daemon	 d = { .d_status = 0 };
+
+static int	 ready_fd = -1;		/* who started us in the foreground */
+
+static void __attribute__((noreturn))
+usage(void)
+{
+	fprintf(stderr, "usage: egressd [-dnv] [-f file] [-s socket]\n");
+	exit(2);
+}
+
+int
+why_set(struct why *why, const char *fmt, ...)
+{
+	va_list	 ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why->text, sizeof(why->text), fmt, ap);
+	va_end(ap);
+	return -1;
+}
+
+/* All ends, in order; the exit status tells whether it should have. */
+void
+parent_stop(int status)
+{
+	if (d.d_stopping)
+		return;
+	d.d_stopping = true;
+	d.d_status = status;
+	notify_send("STOPPING=1");
+	procs_stop();
+}
+
+/* Something got further: are we ready for work now? */
+void
+parent_progress(void)
+{
+	struct why	 why;
+
+	if (d.d_ready || d.d_stopping || reload_running() ||
+	    !procs_all_run(R_CHILDREN))
+		return;
+	if (pid_publish(runtime_socket(d.d_runtime), &why) == -1) {
+		log_warnx("%s", why.text);
+		parent_stop(1);
+		return;
+	}
+	d.d_ready = true;
+	log_info("ready, generation %llu", (unsigned long long)d.d_generation);
+	notify_send("READY=1");
+	if (ready_fd != -1) {
+		if (write(ready_fd, "", 1) == -1)
+			log_warn("whoever started us is gone");
+		close(ready_fd);
+		ready_fd = -1;
+		if (dup2(STDIN_FILENO, STDERR_FILENO) == -1)
+			fatal("standard error");
+	}
+}
+
+static void
+on_signal(evutil_socket_t sig, short what, void *arg)
+{
+	(void)what, (void)arg;
+	switch (sig) {
+	case SIGCHLD:
+		procs_reap();
+		break;
+	case SIGHUP:
+		reload_ask(NULL);
+		break;
+	default:
+		log_info("stopping: signal %d", (int)sig);
+		parent_stop(0);
+	}
+}
+
+static void
+catch_signals(void)
+{
+	static const int	 sigs[] = { SIGCHLD, SIGHUP, SIGINT, SIGTERM };
+	static struct event	 ev[sizeof(sigs) / sizeof(sigs[0])];
+	size_t			 i;
+
+	for (i = 0; i < sizeof(sigs) / sizeof(sigs[0]); i++) {
+		event_assign(&ev[i], d.d_base, sigs[i], EV_SIGNAL | EV_PERSIST,
+		    on_signal, NULL);
+		event_priority_set(&ev[i], 0);
+		if (event_add(&ev[i], NULL) == -1)
+			fatalx("signal %d", sigs[i]);
+	}
+	signal(SIGPIPE, SIG_IGN);
+}
+
+/*
+ * Leave the terminal.  The process that was called stays until we are ready
+ * or have failed, so that its exit status is the truth.
+ */
+static void
+daemonize(void)
+{
+	char	 byte;
+	int	 fds[2], null;
+
+	if (pipe2(fds, O_CLOEXEC) == -1)
+		fatal("pipe");
+	switch (fork()) {
+	case -1:
+		fatal("fork");
+	case 0:
+		break;
+	default:
+		close(fds[1]);
+		_exit(read(fds[0], &byte, 1) == 1 ? 0 : 1);
+	}
+	close(fds[0]);
+	ready_fd = fds[1];
+	if (setsid() == -1 || chdir("/") == -1)
+		fatal("setsid");
+	if ((null = open("/dev/null", O_RDWR | O_CLOEXEC)) == -1 ||
+	    dup2(null, STDIN_FILENO) == -1 ||
+	    dup2(null, STDOUT_FILENO) == -1)
+		fatal("/dev/null");
+	if (null > STDERR_FILENO)
+		close(null);
+	log_to_syslog();
+}
+
+/* Descriptors 0 to 2 exist, whoever started us. */
+static void
+open_standard(void)
+{
+	int	 fd;
+
+	do {
+		if ((fd = open("/dev/null", O_RDWR)) == -1)
+			err(1, "/dev/null");
+	} while (fd <= STDERR_FILENO);
+	close(fd);
+}
+
+static void
+raise_limits(void)
+{
+	struct rlimit	 rl;
+
+	if (getrlimit(RLIMIT_NOFILE, &rl) == -1)
+		fatal("limit of descriptors");
+	rl.rlim_cur = rl.rlim_max;
+	if (setrlimit(RLIMIT_NOFILE, &rl) == -1)
+		log_warn("limit of descriptors");
+}
+
+static struct config *
+load(const char *path)
+{
+	struct conf_errors	 errs = { .ce_count = 0 };
+	struct config		*conf;
+	size_t			 i;
+
+	if ((conf = conf_parse(path, &errs)) != NULL)
+		return conf;
+	for (i = 0; i < errs.ce_count; i++)
+		fprintf(stderr, "%s\n", errs.ce_msg[i]);
+	if (errs.ce_dropped > 0)
+		fprintf(stderr, "%s: %zu more errors\n", path, errs.ce_dropped);
+	exit(1);
+}
+
+static void
+check_only(struct config *conf)
+{
+	if (d.d_verbose == 0)
+		fprintf(stderr, "configuration OK\n");
+	else if (conf_print(conf, stdout) == -1 || fflush(stdout) == EOF)
+		err(1, "standard output");
+	conf_free(conf);
+	exit(0);
+}
+
+/* The level of the configuration, made more talkative by each -v. */
+static enum log_level
+first_level(const struct config *conf)
+{
+	int	 level = conf->cf_log + d.d_verbose;
+
+	return level < LOG_LVL_MAX ? level : LOG_LVL_MAX - 1;
+}
+
+static void
+run(struct config *conf)
+{
+	struct runtime	*rt;
+	struct why	 why;
+
+	d.d_privileged = geteuid() == 0;
+	d.d_started = now_ns();
+	/* The journal tells priorities apart by a mark before each line. */
+	d.d_journal = d.d_debug && getenv("JOURNAL_STREAM") != NULL;
+	log_init("egressd", first_level(conf), d.d_journal);
+	notify_init();
+	peer_init();
+	raise_limits();
+	umask(022);
+	if (identity_check(conf, &why) == -1 ||
+	    (rt = runtime_open(conf, NULL, &why)) == NULL)
+		fatalx("%s", why.text);
+	if (!d.d_debug)
+		daemonize();
+	if ((d.d_base = event_base_new()) == NULL ||
+	    event_base_priority_init(d.d_base, 2) == -1)
+		fatalx("event_base_new");
+	catch_signals();
+	procs_start();
+	reload_start(conf, rt);
+	event_base_dispatch(d.d_base);
+
+	pid_withdraw();
+	runtime_remove(d.d_generation == 0 ? rt : d.d_runtime);
+	log_info("stopped");
+	exit(d.d_status);
+}
+
+int
+main(int argc, char *argv[])
+{
+	struct config	*conf;
+	char		 path[PATH_MAX];
+	bool		 check = false;
+	int		 ch;
+
+	open_standard();
+	d.d_conf_path = path_conf;
+	while ((ch = getopt(argc, argv, "df:ns:v")) != -1)
+		switch (ch) {
+		case 'd':
+			d.d_debug = true;
+			break;
+		case 'f':
+			d.d_conf_path = optarg;
+			break;
+		case 'n':
+			check = true;
+			break;
+		case 's':
+			d.d_socket = optarg;
+			break;
+		case 'v':
+			d.d_verbose++;
+			break;
+		default:
+			usage();
+		}
+	if (argc != optind)
+		usage();
+	conf = load(d.d_conf_path);
+	if (check)
+		check_only(conf);
+	/* A reload may happen in another directory. */
+	if (realpath(d.d_conf_path, path) != NULL)
+		d.d_conf_path = path;
+	if (d.d_socket != NULL && d.d_socket[0] != '/')
+		errx(2, "-s %s: not an absolute path", d.d_socket);
+	run(conf);
+}

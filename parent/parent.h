@@ -1,0 +1,178 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * The parent: it holds the privileges and the configuration, starts the
+ * other processes, hands them what they need and stays out of the way.
+ */
+
+#ifndef PARENT_H
+#define PARENT_H
+
+#include <sys/types.h>
+#include <sys/queue.h>
+
+#include <stdbool.h>
+#include <time.h>
+
+#include "conf.h"
+#include "ipc.h"
+#include "log.h"
+
+extern const char	path_libexec[];	/* where the programs are */
+extern const char	path_run[];	/* where the chroots are */
+extern const char	path_conf[];
+extern const char	path_socket[];
+
+/* What an attempt ends in when it does not succeed: a text for people. */
+struct why {
+	char	 text[TEXT_LEN];
+};
+int	 why_set(struct why *, const char *, ...) LOG_FORMAT(2, 3);
+
+/*
+ * A started program.  Closing its channel asks it to end; a process that
+ * does not follow within STOP_TIMEOUT_MS is killed.
+ */
+struct proc {
+	TAILQ_ENTRY(proc)	 pr_entry;
+	enum role		 pr_role;
+	uint32_t		 pr_instance;
+	pid_t			 pr_pid;
+	uid_t			 pr_uid;	/* 0: started without root */
+	struct ipc		*pr_ipc;	/* NULL once it must end */
+	struct logpipe		*pr_log;
+	struct session		*pr_session;	/* of an engine */
+	uint64_t		 pr_generation;	/* sent to it last */
+	bool			 pr_voted;	/* on that */
+	char			 pr_name[NAME_LEN + 16];
+	struct event		 pr_deadline;
+};
+TAILQ_HEAD(procs, proc);
+
+/* A fixed session.  Its engine comes and goes. */
+struct session {
+	TAILQ_ENTRY(session)	 se_entry;
+	char			 se_name[NAME_LEN + 1];
+	struct proc		*se_engine;
+	struct timespec		 se_started;
+	unsigned int		 se_delay_ms;	/* before the next start */
+	struct event		 se_retry;
+};
+
+#define STOP_TIMEOUT_MS		400
+#define VOTE_TIMEOUT_MS		5000
+#define ENGINE_TIMEOUT_MS	1000
+
+struct daemon {
+	struct event_base	*d_base;
+	const char		*d_conf_path;
+	const char		*d_socket;	/* -s, or NULL */
+	struct config		*d_conf;	/* running */
+	struct runtime		*d_runtime;	/* its open files */
+	uint64_t		 d_generation;	/* running, 0 before the first */
+	uint64_t		 d_started;	/* nanoseconds since the epoch */
+	bool			 d_privileged;
+	bool			 d_debug;	/* -d */
+	bool			 d_journal;	/* lines begin with a priority */
+	int			 d_verbose;	/* -v */
+	bool			 d_ready;
+	bool			 d_stopping;
+	int			 d_status;	/* to exit with */
+};
+extern struct daemon	 d;
+
+/* parent.c */
+void		 parent_stop(int);
+void		 parent_progress(void);
+
+/* proc.c */
+extern struct procs	 procs;
+void		 procs_start(void);
+void		 procs_stop(void);
+void		 procs_reap(void);
+struct proc	*proc_find(enum role);
+bool		 procs_all_run(uint32_t);
+struct proc	*proc_by_instance(uint32_t);
+void		 proc_start_engine(struct session *);
+void		 proc_end(struct proc *);
+void		 proc_kill(struct proc *, const char *);
+bool		 proc_owns_uid(uid_t);
+uint64_t	 now_ns(void);
+
+/* session.c */
+void		 sessions_follow(const struct config *);
+void		 session_engine_gone(struct session *);
+void		 sessions_start(void);
+
+/* identity.c */
+int		 identity_check(const struct config *, struct why *);
+void		 identity_get(enum role, uid_t *, gid_t *);
+const char	*identity_root(enum role);
+
+/* reload.c */
+void		 reload_start(struct config *, struct runtime *);
+void		 reload_ask(const uint32_t *);
+void		 reload_engine(struct proc *);
+void		 reload_weigh(void);
+bool		 reload_running(void);
+int		 parent_child_conf_ack(struct ipc *, const union msg *);
+int		 parent_child_conf_nak(struct ipc *, const union msg *);
+int		 parent_child_conf_done(struct ipc *, const union msg *);
+
+/* slice.c */
+void		 slice_send(struct proc *, const struct config *,
+		    struct runtime *);
+
+/* runtime.c */
+struct runtime	*runtime_open(const struct config *, const struct runtime *,
+		    struct why *);
+void		 runtime_commit(struct runtime *, struct runtime *);
+void		 runtime_abort(struct runtime *);
+void		 runtime_remove(struct runtime *);
+int		 runtime_take_control(struct runtime *, bool);
+int		 runtime_take_file(struct runtime *, const char *);
+int		 runtime_take_audit(struct runtime *);
+bool		 runtime_same_audit(const struct runtime *);
+const char	*runtime_socket(const struct runtime *);
+
+/* control.c: what children say, most of it for policyd's clients */
+extern const ipc_handler parent_handlers[MSG_MAX];
+int		 parent_policyd_status_ask(struct ipc *, const union msg *);
+int		 parent_policyd_reload_ask(struct ipc *, const union msg *);
+int		 parent_policyd_log_ask(struct ipc *, const union msg *);
+int		 parent_policyd_peer_ask(struct ipc *, const union msg *);
+int		 parent_policyd_follow_ask(struct ipc *, const union msg *);
+int		 parent_child_engine_bad(struct ipc *, const union msg *);
+
+/* peer.c */
+void		 peer_init(void);
+bool		 peer_welcome(int);
+
+/* notify.c */
+void		 notify_init(void);
+void		 notify_send(const char *);
+
+/* logpipe.c */
+void		 log_to_syslog(void);
+struct logpipe	*logpipe_new(struct event_base *, const char *, int *);
+void		 logpipe_free(struct logpipe *);
+
+/* pidfile.c */
+int		 pid_publish(const char *, struct why *);
+void		 pid_withdraw(void);
+
+#endif /* PARENT_H */

@@ -1,0 +1,233 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * The parent runs this: what each process is told of the configuration, and
+ * no more than that.  Enumerations travel by their value in conf.h.
+ */
+
+#include <stdint.h>
+
+#include "parent.h"
+
+static void
+send_cond(struct ipc *ip, enum cond_kind kind, const char *text)
+{
+	ipc_send(ip, -1, CONF_COND, conf_cond, .kind = kind, .text = text);
+}
+
+static void
+send_conditions(struct ipc *ip, const struct conf_rule *ru)
+{
+	const struct conf_word	*wd;
+	const struct conf_ports	*po;
+	const struct conf_net	*nt;
+	const struct conf_ref	*rf;
+	const struct conf_pair	*pr;
+	char			 text[ADDRESS_LEN];
+
+	TAILQ_FOREACH(wd, &ru->ru_hosts, wd_entry)
+		send_cond(ip, COND_HOST, wd->wd_text);
+	TAILQ_FOREACH(po, &ru->ru_ports, po_entry)
+		ipc_send(ip, -1, CONF_COND, conf_cond, .kind = COND_PORT,
+		    .first = po->po_first, .last = po->po_last);
+	TAILQ_FOREACH(wd, &ru->ru_methods, wd_entry)
+		send_cond(ip, COND_METHOD, wd->wd_text);
+	TAILQ_FOREACH(wd, &ru->ru_paths, wd_entry)
+		send_cond(ip, COND_PATH, wd->wd_text);
+	TAILQ_FOREACH(nt, &ru->ru_nets, nt_entry)
+		send_cond(ip, COND_NET, prefix_format(&nt->nt_prefix, text,
+		    sizeof(text)));
+	TAILQ_FOREACH(rf, &ru->ru_deciders, rf_entry)
+		send_cond(ip, COND_DECIDER, rf->rf_name);
+	TAILQ_FOREACH(pr, &ru->ru_metadata, pr_entry)
+		ipc_send(ip, -1, CONF_COND, conf_cond, .kind = COND_METADATA,
+		    .text = pr->pr_key, .value = pr->pr_value);
+}
+
+static void
+send_policy(struct ipc *ip, const struct conf_policy *pl)
+{
+	const struct conf_rule	*ru;
+
+	ipc_send(ip, -1, CONF_POLICY, conf_policy, .name = pl->pl_name,
+	    .allow = pl->pl_default_allow, .refuse = pl->pl_refuse,
+	    .on_full = pl->pl_audit_full, .quota_out = pl->pl_quota_out,
+	    .pause_denials = pl->pl_pause_denials,
+	    .pause_ms = pl->pl_pause_window);
+	TAILQ_FOREACH(ru, &pl->pl_rules, ru_entry) {
+		ipc_send(ip, -1, CONF_RULE, conf_rule, .index = ru->ru_index,
+		    .kind = ru->ru_kind, .tcp = ru->ru_tcp,
+		    .scheme = ru->ru_scheme, .to_private = ru->ru_private,
+		    .body = ru->ru_body == -1 ? UINT64_MAX :
+		    (uint64_t)ru->ru_body,
+		    .timeout_ms = ru->ru_timeout, .cache = ru->ru_cache,
+		    .ttl_ms = ru->ru_ttl, .uses = ru->ru_uses,
+		    .messages = ru->ru_messages);
+		send_conditions(ip, ru);
+	}
+}
+
+static void
+slice_policyd(struct proc *pr, const struct config *conf, struct runtime *rt)
+{
+	const struct conf_policy	*pl;
+	const struct conf_session	*ss;
+	int				 fd;
+
+	ipc_send(pr->pr_ipc, runtime_take_control(rt, false), CONF_CONTROL,
+	    conf_control, .read_only = 0);
+	if ((fd = runtime_take_control(rt, true)) != -1)
+		ipc_send(pr->pr_ipc, fd, CONF_CONTROL, conf_control,
+		    .read_only = 1);
+	ipc_send(pr->pr_ipc, -1, CONF_LIMITS, conf_limits,
+	    .clients = conf->cf_limit[CONF_LIMIT_CLIENTS]);
+	TAILQ_FOREACH(pl, &conf->cf_policies, pl_entry)
+		send_policy(pr->pr_ipc, pl);
+	TAILQ_FOREACH(ss, &conf->cf_sessions, ss_entry)
+		ipc_send(pr->pr_ipc, -1, CONF_SESSION, conf_session,
+		    .session = ss->ss_name, .policy = ss->ss_policy_name);
+}
+
+static void
+slice_recorder(struct proc *pr, const struct config *conf, struct runtime *rt)
+{
+	const struct conf_policy	*pl;
+	const struct conf_redact	*rd;
+	int				 fd;
+
+	if (runtime_same_audit(rt))
+		ipc_send(pr->pr_ipc, -1, CONF_AUDIT_SAME, empty);
+	else if ((fd = runtime_take_audit(rt)) != -1)
+		ipc_send(pr->pr_ipc, fd, CONF_AUDIT, conf_audit,
+		    .path = conf->cf_audit_file);
+	TAILQ_FOREACH(pl, &conf->cf_policies, pl_entry)
+		TAILQ_FOREACH(rd, &pl->pl_redact, rd_entry)
+			ipc_send(pr->pr_ipc, -1, CONF_REDACT, conf_redact,
+			    .policy = pl->pl_name, .kind = rd->rd_kind,
+			    .name = rd->rd_name);
+}
+
+static void
+slice_dialer(struct proc *pr, const struct config *conf, struct runtime *rt)
+{
+	const struct conf_host		*ho;
+	const struct conf_endpoint	*ep;
+	const struct conf_net		*nt;
+	char				 text[ADDRESS_LEN];
+
+	(void)rt;
+	ipc_send(pr->pr_ipc, -1, CONF_DIAL, conf_dial,
+	    .timeout_ms = conf->cf_timeout[CONF_TIMEOUT_DIAL]);
+	TAILQ_FOREACH(ho, &conf->cf_hosts, ho_entry)
+		ipc_send(pr->pr_ipc, -1, CONF_HOST, conf_host,
+		    .name = ho->ho_name,
+		    .address = addr_format(&ho->ho_addr, text, sizeof(text)));
+	TAILQ_FOREACH(ep, &conf->cf_resolvers, ep_entry)
+		ipc_send(pr->pr_ipc, -1, CONF_RESOLVER, conf_resolver,
+		    .address = addr_format(&ep->ep_addr, text, sizeof(text)),
+		    .port = ep->ep_port);
+	TAILQ_FOREACH(nt, &conf->cf_address_deny, nt_entry)
+		ipc_send(pr->pr_ipc, -1, CONF_DENY_NET, conf_deny_net,
+		    .prefix = prefix_format(&nt->nt_prefix, text,
+		    sizeof(text)));
+}
+
+static void
+send_file(struct proc *pr, struct runtime *rt, enum file_kind what,
+    const char *path)
+{
+	int	 fd;
+
+	if (path != NULL && (fd = runtime_take_file(rt, path)) != -1)
+		ipc_send(pr->pr_ipc, fd, CONF_FILE, conf_file, .what = what);
+}
+
+static void
+slice_deciderd(struct proc *pr, const struct config *conf, struct runtime *rt)
+{
+	const struct conf_decider	*dc;
+
+	TAILQ_FOREACH(dc, &conf->cf_deciders, dc_entry) {
+		ipc_send(pr->pr_ipc, -1, CONF_DECIDER, conf_decider,
+		    .name = dc->dc_name, .kind = dc->dc_kind,
+		    .api = dc->dc_api, .persistent = dc->dc_persistent,
+		    .url = dc->dc_url, .model = dc->dc_model,
+		    .timeout_ms = dc->dc_timeout,
+		    .concurrency = dc->dc_concurrency);
+		send_file(pr, rt, FILE_KEY, dc->dc_key_file);
+		send_file(pr, rt, FILE_PROMPT, dc->dc_prompt_file);
+		send_file(pr, rt, FILE_TRUST, dc->dc_trust_file);
+	}
+}
+
+static void
+slice_k8sd(struct proc *pr, const struct config *conf, struct runtime *rt)
+{
+	const struct conf_cluster	*cl;
+
+	TAILQ_FOREACH(cl, &conf->cf_clusters, cl_entry) {
+		ipc_send(pr->pr_ipc, -1, CONF_CLUSTER, conf_cluster,
+		    .name = cl->cl_name, .in_cluster = cl->cl_in_cluster,
+		    .context = cl->cl_context, .server = cl->cl_server,
+		    .user = cl->cl_user);
+		send_file(pr, rt, FILE_KUBECONFIG, cl->cl_kubeconfig);
+		send_file(pr, rt, FILE_TRUST, cl->cl_ca_file);
+		send_file(pr, rt, FILE_TOKEN, cl->cl_token_file);
+		send_file(pr, rt, FILE_CERTIFICATE, cl->cl_cert_file);
+		send_file(pr, rt, FILE_KEY, cl->cl_key_file);
+		send_file(pr, rt, FILE_PASSWORD, cl->cl_password_file);
+	}
+}
+
+static void
+slice_engine(struct proc *pr, const struct config *conf, struct runtime *rt)
+{
+	const struct conf_session	*ss;
+	const struct conf_policy	*pl;
+	const int64_t			*t = conf->cf_timeout;
+
+	(void)rt;
+	if ((ss = conf_session_find(conf, pr->pr_session->se_name)) == NULL)
+		fatalx("session %s is not in the configuration",
+		    pr->pr_session->se_name);
+	pl = ss->ss_policy;
+	ipc_send(pr->pr_ipc, -1, CONF_ENGINE, conf_engine,
+	    .policy = pl->pl_name, .refuse = pl->pl_refuse,
+	    .capture = pl->pl_capture, .capture_hash = pl->pl_capture_hash,
+	    .connections = conf->cf_limit[CONF_LIMIT_CONNECTIONS],
+	    .handshake_ms = t[CONF_TIMEOUT_HANDSHAKE],
+	    .head_ms = t[CONF_TIMEOUT_HEAD],
+	    .response_ms = t[CONF_TIMEOUT_RESPONSE],
+	    .idle_ms = t[CONF_TIMEOUT_IDLE],
+	    .tunnel_ms = t[CONF_TIMEOUT_TUNNEL]);
+}
+
+void
+slice_send(struct proc *pr, const struct config *conf, struct runtime *rt)
+{
+	static void (*const slices[ROLE_MAX])(struct proc *,
+	    const struct config *, struct runtime *) = {
+		[ROLE_POLICYD] = slice_policyd,
+		[ROLE_RECORDER] = slice_recorder,
+		[ROLE_DIALER] = slice_dialer,
+		[ROLE_DECIDERD] = slice_deciderd,
+		[ROLE_K8SD] = slice_k8sd,
+		[ROLE_ENGINE] = slice_engine,
+	};
+
+	slices[pr->pr_role](pr, conf, rt);
+}
