@@ -1,0 +1,391 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * The recorder runs this.  The file and its path come from the parent.
+ *
+ * Lines are collected and written once per turn of the event loop.  The file
+ * is a whole number of lines that verify, also after an outage: what was half
+ * written is cut off, and a gap record that follows the last line in the file
+ * says which numbers are missing.  Until the gap is written nothing else is.
+ */
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "log.h"
+#include "recorder.h"
+
+#define LOST	"%s: records are lost until it can be written"
+
+static struct {
+	int		 au_fd;
+	char		 au_path[PATH_LEN + 1];
+	struct link	 au_end;	/* the last line in the file */
+	off_t		 au_torn;	/* bytes of half a line after it */
+	int		 au_broken;	/* a gap is due before anything else */
+	struct gap	 au_gap;
+	int		 au_unsynced;
+	size_t		 au_len;
+	char		 au_buf[AUDIT_BATCH + LINE_LEN_MAX];
+} audit;
+
+/* The next generation. */
+enum change { CHANGE_NONE, CHANGE_KEEP, CHANGE_NEW };
+
+static struct {
+	enum change	 nx_change;
+	int		 nx_fd;
+	char		 nx_path[PATH_LEN + 1];
+} next;
+
+static struct event	*turn, *tick;
+
+static void	 audit_on_turn(evutil_socket_t, short, void *);
+static void	 audit_on_tick(evutil_socket_t, short, void *);
+
+void
+audit_init(struct event_base *base)
+{
+	/* A limit of file size is an outage like a full disk. */
+	if (signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
+		fatal("signal SIGXFSZ");
+	audit.au_fd = next.nx_fd = -1;
+	if ((turn = event_new(base, -1, 0, audit_on_turn, NULL)) == NULL ||
+	    (tick = event_new(base, -1, 0, audit_on_tick, NULL)) == NULL)
+		fatalx("audit file: event_new");
+}
+
+int
+audit_listens(void)
+{
+	return audit.au_fd != -1 && !audit.au_broken;
+}
+
+const char *
+audit_path(void)
+{
+	return audit.au_fd != -1 ? audit.au_path : "";
+}
+
+static void
+after(struct event *ev, time_t s)
+{
+	struct timeval	 tv = { .tv_sec = s };
+
+	if (!event_pending(ev, EV_TIMEOUT, NULL))
+		event_add(ev, &tv);
+}
+
+/* How many bytes went; fewer than len only with an error in errno. */
+static size_t
+write_all(const char *buf, size_t len)
+{
+	size_t	 done = 0;
+	ssize_t	 n;
+
+	while (done < len) {
+		n = write(audit.au_fd, buf + done, len - done);
+		if (n > 0)
+			done += (size_t)n;
+		else if (n == 0) {
+			errno = ENOSPC;
+			break;
+		} else if (errno != EINTR)
+			break;
+	}
+	if (done > 0) {
+		audit.au_unsynced = 1;
+		after(tick, AUDIT_TICK_S);
+	}
+	return done;
+}
+
+/* We append, and alone: half a line of ours is at the very end. */
+static int
+cut_torn(void)
+{
+	off_t	 size;
+
+	if (audit.au_torn == 0)
+		return 0;
+	if ((size = lseek(audit.au_fd, 0, SEEK_END)) == -1 ||
+	    ftruncate(audit.au_fd, size > audit.au_torn ?
+	    size - audit.au_torn : 0) == -1)
+		return -1;
+	audit.au_torn = 0;
+	return 0;
+}
+
+static void
+audit_break(const char *reason)
+{
+	audit.au_broken = 1;
+	memset(&audit.au_gap, 0, sizeof(audit.au_gap));
+	audit.au_gap.ga_reason = reason;
+}
+
+/*
+ * Only done bytes of what was collected are in the file.  Whole lines among
+ * them count; the numbers of collected lines have no holes.
+ */
+static void
+audit_fail(size_t done)
+{
+	const char	*line = audit.au_buf, *nl, *stop = line + done;
+
+	log_warn(LOST, audit.au_path);
+	while ((nl = memchr(line, '\n', (size_t)(stop - line))) != NULL) {
+		audit.au_end.li_seq++;
+		chain_hash(&audit.au_end, line, (size_t)(nl - line));
+		line = nl + 1;
+	}
+	audit.au_torn = stop - line;
+	audit.au_len = 0;
+	audit_break("audit_full");
+	/* Readers should not meet it; if this fails, a tick tries again. */
+	cut_torn();
+	after(tick, AUDIT_TICK_S);
+}
+
+void
+audit_flush(void)
+{
+	size_t	 done;
+
+	if (audit.au_len == 0)
+		return;
+	if ((done = write_all(audit.au_buf, audit.au_len)) < audit.au_len) {
+		audit_fail(done);
+		return;
+	}
+	audit.au_len = 0;
+	audit.au_end = *chain_tip();
+}
+
+void
+audit_append(const struct line *ln)
+{
+	if (!audit_listens())
+		return;
+	memcpy(audit.au_buf + audit.au_len, ln->ln_text, ln->ln_len);
+	audit.au_len += ln->ln_len;
+	audit.au_buf[audit.au_len++] = '\n';
+	if (audit.au_len >= AUDIT_BATCH)
+		audit_flush();
+	else
+		after(turn, 0);
+}
+
+/* Cut what is torn, write the gap, and the file is whole again; or -1. */
+static int
+audit_mend(void)
+{
+	struct line	 ln;
+	size_t		 done;
+
+	if (cut_torn() == -1)
+		return -1;
+	audit.au_gap.ga_end = audit.au_end;
+	chain_gap(&audit.au_gap, &ln);
+	memcpy(audit.au_buf, ln.ln_text, ln.ln_len);
+	audit.au_buf[ln.ln_len] = '\n';
+	done = write_all(audit.au_buf, ln.ln_len + 1);
+	if (done < ln.ln_len + 1) {
+		audit.au_torn = (off_t)done;
+		cut_torn();
+		return -1;
+	}
+	log_info("%s: goes on with record %llu after a gap: %s", audit.au_path,
+	    (unsigned long long)ln.ln_link.li_seq, audit.au_gap.ga_reason);
+	audit.au_broken = 0;
+	audit.au_end = ln.ln_link;
+	chain_join(&ln.ln_link);
+	follower_send(&ln);
+	return 0;
+}
+
+static void
+audit_sync(void)
+{
+	if (!audit.au_unsynced)
+		return;
+	audit.au_unsynced = 0;
+	/* EINVAL: a device, which has nothing to sync. */
+	if (fdatasync(audit.au_fd) == -1 && errno != EINVAL)
+		log_warn("%s: the last records may not be on disk",
+		    audit.au_path);
+}
+
+static void
+audit_on_turn(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what, (void)arg;
+	audit_flush();
+}
+
+static void
+audit_on_tick(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what, (void)arg;
+	if (audit.au_broken)
+		audit_mend();
+	audit_sync();
+	if (audit.au_broken)
+		after(tick, AUDIT_TICK_S);
+}
+
+/* Before the process ends, and before the file is given up. */
+void
+audit_finish(void)
+{
+	audit_flush();
+	if (audit.au_broken && audit_mend() == -1)
+		log_warnx("%s: ends without a record of what it lacks",
+		    audit.au_path);
+	audit_sync();
+}
+
+static void
+audit_close(void)
+{
+	event_del(turn);
+	event_del(tick);
+	if (audit.au_fd != -1)
+		close(audit.au_fd);
+	audit.au_fd = -1;
+	audit.au_torn = 0;
+	audit.au_broken = 0;
+}
+
+void
+audit_begin(void)
+{
+	next.nx_change = CHANGE_NONE;
+	next.nx_fd = -1;
+}
+
+/* -1 if the generation has a file already.  An fd of -1 was lost. */
+int
+audit_offer(int fd, const char *path)
+{
+	if (next.nx_change != CHANGE_NONE) {
+		if (fd != -1)
+			close(fd);
+		return -1;
+	}
+	next.nx_change = CHANGE_NEW;
+	next.nx_fd = fd;
+	strlcpy(next.nx_path, path, sizeof(next.nx_path));
+	return 0;
+}
+
+int
+audit_keep(void)
+{
+	if (next.nx_change != CHANGE_NONE || audit.au_fd == -1)
+		return -1;
+	next.nx_change = CHANGE_KEEP;
+	return 0;
+}
+
+int
+audit_weigh(char *why, size_t size)
+{
+	struct tail	 ta;
+	const char	*reason = "no free descriptor";
+
+	if (next.nx_change != CHANGE_NEW)
+		return 0;
+	if (next.nx_fd != -1 && tail_read(next.nx_fd, &ta, &reason) == 0)
+		return 0;
+	snprintf(why, size, "%s: %s", next.nx_path, reason);
+	return -1;
+}
+
+/*
+ * Where the chain goes on, now that the new file is known.  An empty one
+ * carries on where the old one ended.  One with records of its own is
+ * followed; if we have used other numbers meanwhile, a gap says so.
+ */
+static void
+audit_join(const struct tail *ta, const struct link *old, int was_broken)
+{
+	if (ta->ta_empty) {
+		audit.au_end = *old;
+		if (was_broken)
+			audit_break("audit_full");
+	} else {
+		audit.au_end = ta->ta_end;
+		if (chain_tip()->li_seq == 0)
+			chain_join(&ta->ta_end);
+		else if (!chain_same(chain_tip(), &ta->ta_end))
+			audit_break("audit_switched");
+	}
+	if (ta->ta_torn > 0) {
+		audit_break("torn_line");
+		audit.au_gap.ga_lost_bytes = (uint64_t)ta->ta_torn;
+		audit.au_torn = ta->ta_torn;
+	}
+}
+
+static void
+audit_switch(void)
+{
+	struct tail	 ta;
+	struct link	 old;
+	const char	*why;
+	int		 was_broken;
+
+	was_broken = audit.au_broken;
+	old = audit.au_fd != -1 ? audit.au_end : *chain_tip();
+	audit_close();
+	audit.au_fd = next.nx_fd;
+	strlcpy(audit.au_path, next.nx_path, sizeof(audit.au_path));
+	/* Again: it may be the old file, which has grown since. */
+	if (tail_read(audit.au_fd, &ta, &why) == -1)
+		fatalx("%s: changed by another program: %s", audit.au_path,
+		    why);
+	audit_join(&ta, &old, was_broken);
+	if (audit.au_broken && audit_mend() == -1) {
+		log_warn(LOST, audit.au_path);
+		after(tick, AUDIT_TICK_S);
+	}
+	audit_sync();
+}
+
+void
+audit_commit(void)
+{
+	audit_finish();
+	if (next.nx_change == CHANGE_NEW)
+		audit_switch();
+	else if (next.nx_change == CHANGE_NONE)
+		audit_close();
+	audit_begin();
+}
+
+void
+audit_abort(void)
+{
+	if (next.nx_fd != -1)
+		close(next.nx_fd);
+	audit_begin();
+}

@@ -1,0 +1,312 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * The recorder runs this.  Text in records is hostile, whoever sent it:
+ * everything passes jsonw.
+ *
+ * Every line ends in the hash of the line before it, so nothing can be
+ * changed, taken out or put in without changing all that follows.  While
+ * nobody listens the numbers advance and nothing is formatted or hashed; the
+ * first line after such a span has a null `prev', and its number tells how
+ * long the span was.
+ */
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+
+#include "log.h"
+#include "recorder.h"
+
+#define NS_PER_S	UINT64_C(1000000000)
+#define NS_PER_MS	UINT64_C(1000000)
+
+static struct link	 tip;		/* the last number and line */
+static struct line	 current;	/* between begin and end */
+static struct jsonw	 writer;
+/* To begin a digest is to look it up each time: one is begun and copied. */
+static EVP_MD_CTX	*fresh, *digest;
+
+/*
+ * Begin a chain, and load what libc and libcrypto would look for at first
+ * use: the digest, the time zone.  libcrypto's own configuration file could
+ * name other code to run and is not read.
+ */
+void
+chain_init(void)
+{
+	struct link	 unused;
+
+	OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
+	if (fresh == NULL && ((fresh = EVP_MD_CTX_new()) == NULL ||
+	    (digest = EVP_MD_CTX_new()) == NULL ||
+	    !EVP_DigestInit_ex(fresh, EVP_sha256(), NULL)))
+		fatalx("SHA-256: libcrypto cannot do it");
+	chain_hash(&unused, "", 0);
+	chain_time(chain_now());
+	jsonw_free(&writer);
+	/* One byte is for the newline. */
+	jsonw_init(&writer, LINE_LEN_MAX - 1);
+	memset(&tip, 0, sizeof(tip));
+}
+
+const struct link *
+chain_tip(void)
+{
+	return &tip;
+}
+
+/* Go on from a line that is in the file already. */
+void
+chain_join(const struct link *end)
+{
+	tip = *end;
+}
+
+int
+chain_same(const struct link *a, const struct link *b)
+{
+	return a->li_seq == b->li_seq && a->li_hashed && b->li_hashed &&
+	    memcmp(a->li_hash, b->li_hash, HASH_HEX) == 0;
+}
+
+void
+chain_hash(struct link *li, const char *text, size_t len)
+{
+	static const char	 hex[] = "0123456789abcdef";
+	unsigned char		 sum[HASH_HEX / 2];
+	size_t			 i;
+
+	if (!EVP_MD_CTX_copy_ex(digest, fresh) ||
+	    !EVP_DigestUpdate(digest, text, len) ||
+	    !EVP_DigestFinal_ex(digest, sum, NULL))
+		fatalx("SHA-256: libcrypto failed");
+	for (i = 0; i < sizeof(sum); i++) {
+		li->li_hash[2 * i] = hex[sum[i] >> 4];
+		li->li_hash[2 * i + 1] = hex[sum[i] & 0xf];
+	}
+	li->li_hash[HASH_HEX] = '\0';
+	li->li_hashed = 1;
+}
+
+uint64_t
+chain_now(void)
+{
+	struct timespec	 ts;
+
+	if (clock_gettime(CLOCK_REALTIME, &ts) == -1)
+		fatal("clock_gettime");
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* Valid until the next call.  Most records share their second. */
+const char *
+chain_time(uint64_t ns)
+{
+	static char	 text[sizeof("2026-01-02T03:04:05.678Z")];
+	static time_t	 done = -1;
+	const size_t	 point = sizeof("2026-01-02T03:04:05") - 1;
+	time_t		 now = (time_t)(ns / NS_PER_S);
+	unsigned int	 ms = (unsigned int)(ns % NS_PER_S / NS_PER_MS);
+	struct tm	 tm;
+
+	if (now != done) {
+		/* 64 bits of nanoseconds end in the year 2554. */
+		if (gmtime_r(&now, &tm) == NULL)
+			fatal("gmtime_r");
+		strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S", &tm);
+		done = now;
+	}
+	text[point] = '.';
+	text[point + 1] = (char)('0' + ms / 100);
+	text[point + 2] = (char)('0' + ms / 10 % 10);
+	text[point + 3] = (char)('0' + ms % 10);
+	text[point + 4] = 'Z';
+	return text;
+}
+
+static void
+line_open(struct line *ln, uint64_t at)
+{
+	jsonw_reset(&writer);
+	jsonw_object(&writer);
+	jsonw_key(&writer, "seq");
+	jsonw_uint(&writer, ln->ln_link.li_seq);
+	jsonw_key(&writer, "kind");
+	jsonw_str(&writer, record_kind_name(ln->ln_kind));
+	jsonw_key(&writer, "at");
+	jsonw_str(&writer, chain_time(at));
+	jsonw_key(&writer, "session_id");
+	jsonw_str(&writer, ln->ln_session);
+}
+
+static void
+put_hash(const char *key, const struct link *li)
+{
+	jsonw_key(&writer, key);
+	jsonw_str(&writer, li->li_hashed ? li->li_hash : NULL);
+}
+
+static void
+line_close(struct line *ln, const struct link *prev)
+{
+	put_hash("prev", prev);
+	jsonw_end(&writer);
+	if ((ln->ln_text = jsonw_finish(&writer, &ln->ln_len)) == NULL)
+		fatalx("record %llu: %s",
+		    (unsigned long long)ln->ln_link.li_seq,
+		    jsonw_error(&writer));
+	chain_hash(&ln->ln_link, ln->ln_text, ln->ln_len);
+}
+
+/*
+ * Take the next number and write what all records begin with; the caller
+ * adds the rest and calls chain_end().  NULL: nobody listens, say no more.
+ * The session must last until then.
+ */
+struct jsonw *
+chain_begin(enum record_kind kind, uint64_t at, const char *session)
+{
+	if (!audit_listens() && follower_count() == 0) {
+		tip.li_seq++;
+		tip.li_hashed = 0;
+		return NULL;
+	}
+	current.ln_link.li_seq = tip.li_seq + 1;
+	current.ln_kind = kind;
+	current.ln_session = session;
+	line_open(&current, at);
+	return &writer;
+}
+
+void
+chain_end(void)
+{
+	line_close(&current, &tip);
+	tip = current.ln_link;
+	audit_append(&current);
+	follower_send(&current);
+}
+
+static const char *
+or_null(const char *s)
+{
+	return *s == '\0' ? NULL : s;
+}
+
+void
+chain_session(const struct msg_record_session *m)
+{
+	struct jsonw	*w;
+
+	if ((w = chain_begin(m->kind, m->at, m->session)) == NULL)
+		return;
+	jsonw_key(w, "policy");
+	jsonw_str(w, or_null(m->policy));
+	jsonw_key(w, "reason");
+	jsonw_str(w, or_null(m->reason));
+	chain_end();
+}
+
+static void
+put_seq(const char *key, uint64_t seq, int known)
+{
+	jsonw_key(&writer, key);
+	if (known)
+		jsonw_uint(&writer, seq);
+	else
+		jsonw_null(&writer);
+}
+
+/*
+ * Format a gap, and use up nothing: the file may refuse it again.  Its
+ * `prev' is what the file holds, so that the file verifies line by line.
+ * Its `lost_hash' is the last line that the file lacks: it ties those who
+ * saw the lost lines, the followers, to the same chain.
+ */
+void
+chain_gap(const struct gap *ga, struct line *ln)
+{
+	static const struct link	 none;
+	const struct link		*end = &ga->ga_end;
+	int				 lost = tip.li_seq > end->li_seq;
+
+	ln->ln_kind = RECORD_GAP;
+	ln->ln_session = NULL;
+	ln->ln_link.li_seq = (lost ? tip.li_seq : end->li_seq) + 1;
+	line_open(ln, chain_now());
+	jsonw_key(&writer, "reason");
+	jsonw_str(&writer, ga->ga_reason);
+	jsonw_key(&writer, "lost");
+	jsonw_uint(&writer, lost ? tip.li_seq - end->li_seq : 0);
+	put_seq("first_seq", end->li_seq + 1, lost);
+	put_seq("last_seq", tip.li_seq, lost);
+	put_hash("lost_hash", chain_same(&tip, end) ? &none : &tip);
+	jsonw_key(&writer, "lost_bytes");
+	jsonw_uint(&writer, ga->ga_lost_bytes);
+	line_close(ln, end);
+}
+
+/* `"prev":null}' or `"prev":"64 hex digits"}' */
+static int
+ends_in_prev(const char *text, size_t len)
+{
+	static const char	 null[] = ",\"prev\":null}";
+	static const char	 key[] = ",\"prev\":\"", end[] = "\"}";
+	const size_t		 nlen = sizeof(null) - 1;
+	const size_t		 klen = sizeof(key) - 1, elen = sizeof(end) - 1;
+	size_t			 i;
+
+	if (len >= nlen && memcmp(text + len - nlen, null, nlen) == 0)
+		return 1;
+	if (len < klen + HASH_HEX + elen)
+		return 0;
+	text += len - (klen + HASH_HEX + elen);
+	for (i = 0; i < HASH_HEX; i++)
+		if (!isxdigit((unsigned char)text[klen + i]))
+			return 0;
+	return memcmp(text, key, klen) == 0 &&
+	    memcmp(text + klen + HASH_HEX, end, elen) == 0;
+}
+
+/* Is this a line of ours?  Its number and hash, or -1. */
+int
+chain_parse(struct link *li, const char *text, size_t len)
+{
+	static const char	 key[] = "{\"seq\":", next[] = ",\"kind\":\"";
+	size_t			 i = sizeof(key) - 1;
+	uint64_t		 seq = 0;
+
+	if (len < i || memcmp(text, key, i) != 0 || !ends_in_prev(text, len))
+		return -1;
+	for (; i < len && isdigit((unsigned char)text[i]); i++) {
+		seq = seq * 10 + (uint64_t)(text[i] - '0');
+		if (seq == 0 || seq >= SEQ_MAX)
+			return -1;
+	}
+	if (seq == 0 || len - i < sizeof(next) - 1 ||
+	    memcmp(text + i, next, sizeof(next) - 1) != 0)
+		return -1;
+	li->li_seq = seq;
+	chain_hash(li, text, len);
+	return 0;
+}

@@ -1,0 +1,269 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * The recorder runs this.  A follower is a control client whose connection
+ * came through policyd and the parent.  It is trusted with nothing: what it
+ * sends is thrown away, and one that reads too slowly is hung up on before it
+ * costs more than its queue.
+ */
+
+#include <sys/queue.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <event2/buffer.h>
+#include <event2/event_struct.h>
+
+#include "log.h"
+#include "recorder.h"
+
+struct follower {
+	TAILQ_ENTRY(follower)	 fo_entry;
+	int			 fo_fd;
+	uint32_t		 fo_kinds;	/* set of 1 << record kind */
+	char			 fo_session[NAME_LEN + 1];
+	struct evbuffer		*fo_queue;
+	struct event		 fo_rev;
+	struct event		 fo_wev;
+	int			 fo_ending;	/* its last line is queued */
+};
+TAILQ_HEAD(followers, follower);
+
+static struct followers		 followers = TAILQ_HEAD_INITIALIZER(followers);
+static struct event_base	*base;
+static uint32_t			 open_count;	/* connections */
+static uint32_t			 live_count;	/* of these, not ending */
+
+static void	 follower_on_read(evutil_socket_t, short, void *);
+static void	 follower_on_write(evutil_socket_t, short, void *);
+
+void
+follower_init(struct event_base *eb)
+{
+	base = eb;
+}
+
+uint32_t
+follower_count(void)
+{
+	return live_count;
+}
+
+static void
+follower_free(struct follower *fo)
+{
+	if (fo == NULL)
+		return;
+	TAILQ_REMOVE(&followers, fo, fo_entry);
+	open_count--;
+	if (!fo->fo_ending)
+		live_count--;
+	event_del(&fo->fo_rev);
+	event_del(&fo->fo_wev);
+	evbuffer_free(fo->fo_queue);
+	close(fo->fo_fd);
+	free(fo);
+}
+
+static int
+set_nonblock(int fd)
+{
+	int	 flags;
+
+	if ((flags = fcntl(fd, F_GETFL)) == -1)
+		return -1;
+	return fcntl(fd, F_SETFL, flags | O_NONBLOCK);
+}
+
+static void
+follower_refuse(int fd)
+{
+	char	 line[160];
+	int	 len;
+
+	log_info("follower refused: there are %u already", open_count);
+	len = snprintf(line, sizeof(line), "{\"error\":{\"code\":"
+	    "\"too_many_followers\",\"message\":\"%u followers are served, "
+	    "no more\"}}\n", FOLLOWERS_MAX);
+	/* It gets an end of file in any case. */
+	if (write(fd, line, (size_t)len) == -1)
+		log_debug("follower: %s", strerror(errno));
+	close(fd);
+}
+
+void
+follower_new(int fd, const struct msg_follow *m)
+{
+	struct follower	*fo;
+
+	if (fd == -1 || set_nonblock(fd) == -1) {
+		log_warnx("follower: its connection was lost");
+		if (fd != -1)
+			close(fd);
+		return;
+	}
+	if (open_count >= FOLLOWERS_MAX) {
+		follower_refuse(fd);
+		return;
+	}
+	if ((fo = calloc(1, sizeof(*fo))) == NULL ||
+	    (fo->fo_queue = evbuffer_new()) == NULL)
+		fatal("%s", __func__);
+	fo->fo_fd = fd;
+	fo->fo_kinds = m->kinds;
+	strlcpy(fo->fo_session, m->session, sizeof(fo->fo_session));
+	event_assign(&fo->fo_rev, base, fd, EV_READ | EV_PERSIST,
+	    follower_on_read, fo);
+	event_assign(&fo->fo_wev, base, fd, EV_WRITE, follower_on_write, fo);
+	TAILQ_INSERT_TAIL(&followers, fo, fo_entry);
+	open_count++;
+	live_count++;
+	/* This fails for what is no socket: the sender is not believed. */
+	if (event_add(&fo->fo_rev, NULL) == -1) {
+		log_warnx("follower: its connection is none");
+		follower_free(fo);
+	}
+}
+
+static void
+follower_on_read(evutil_socket_t fd, short what, void *arg)
+{
+	struct follower	*fo = arg;
+	char		 discard[4096];
+	ssize_t		 n;
+
+	(void)what;
+	n = read(fd, discard, sizeof(discard));
+	if (n == 0 || (n == -1 && errno != EAGAIN && errno != EINTR))
+		follower_free(fo);
+}
+
+/* As much as the socket takes.  -1: the connection is broken. */
+static int
+follower_write(struct follower *fo)
+{
+	if (evbuffer_get_length(fo->fo_queue) == 0 ||
+	    evbuffer_write(fo->fo_queue, fo->fo_fd) != -1 ||
+	    errno == EAGAIN || errno == EINTR)
+		return 0;
+	return -1;
+}
+
+/* One that is ending has so long to make progress. */
+static void
+follower_wait(struct follower *fo)
+{
+	struct timeval	 linger = { .tv_sec = FOLLOWER_LINGER_S };
+
+	event_add(&fo->fo_wev, fo->fo_ending ? &linger : NULL);
+}
+
+static void
+follower_on_write(evutil_socket_t fd, short what, void *arg)
+{
+	struct follower	*fo = arg;
+
+	(void)fd;
+	if ((what & EV_TIMEOUT) || follower_write(fo) == -1)
+		follower_free(fo);
+	else if (evbuffer_get_length(fo->fo_queue) > 0)
+		follower_wait(fo);
+	else if (fo->fo_ending)
+		follower_free(fo);
+}
+
+/*
+ * Its last line, for which room was kept, is none of the chain: it has
+ * neither number nor hash, and only this follower sees it.
+ */
+static void
+follower_end(struct follower *fo, uint64_t seq)
+{
+	log_info("follower of %s: too slow, hung up on at record %llu",
+	    *fo->fo_session == '\0' ? "all sessions" : fo->fo_session,
+	    (unsigned long long)seq);
+	evbuffer_add_printf(fo->fo_queue, "{\"kind\":\"gap\",\"at\":\"%s\","
+	    "\"session_id\":null,\"reason\":\"slow_follower\","
+	    "\"first_seq\":%llu}\n", chain_time(chain_now()),
+	    (unsigned long long)seq);
+	fo->fo_ending = 1;
+	live_count--;
+	follower_wait(fo);
+}
+
+static int
+follower_wants(const struct follower *fo, const struct line *ln)
+{
+	if (fo->fo_ending || !(fo->fo_kinds & (1U << ln->ln_kind)))
+		return 0;
+	return *fo->fo_session == '\0' || ln->ln_session == NULL ||
+	    strcmp(fo->fo_session, ln->ln_session) == 0;
+}
+
+/* An empty queue takes any line, however long. */
+static int
+follower_is_full(const struct follower *fo, size_t len)
+{
+	size_t	 queued = evbuffer_get_length(fo->fo_queue);
+
+	return queued > 0 &&
+	    queued + len > FOLLOWER_QUEUE_MAX - FOLLOWER_RESERVE;
+}
+
+static void
+follower_queue(struct follower *fo, const struct line *ln)
+{
+	/* A burst within one turn is not the follower's fault. */
+	if (follower_is_full(fo, ln->ln_len + 1) && follower_write(fo) == -1) {
+		follower_free(fo);
+		return;
+	}
+	if (follower_is_full(fo, ln->ln_len + 1)) {
+		follower_end(fo, ln->ln_link.li_seq);
+		return;
+	}
+	if (evbuffer_add(fo->fo_queue, ln->ln_text, ln->ln_len) == -1 ||
+	    evbuffer_add(fo->fo_queue, "\n", 1) == -1)
+		fatal("%s", __func__);
+	follower_wait(fo);
+}
+
+void
+follower_send(const struct line *ln)
+{
+	struct follower	*fo, *tmp;
+
+	TAILQ_FOREACH_SAFE(fo, &followers, fo_entry, tmp)
+		if (follower_wants(fo, ln))
+			follower_queue(fo, ln);
+}
+
+/* The process ends: whoever reads gets what is there. */
+void
+follower_flush(void)
+{
+	struct follower	*fo, *tmp;
+
+	TAILQ_FOREACH_SAFE(fo, &followers, fo_entry, tmp)
+		if (follower_write(fo) == -1)
+			follower_free(fo);
+}

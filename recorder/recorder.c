@@ -1,0 +1,194 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * egressd-recorder: numbers, chains and writes the records, and serves those
+ * who follow them.  It trusts the parent.  policyd's messages are well formed
+ * but their values are checked; a bad one ends the process and with it the
+ * daemon.  Engines are hostile; a bad message ends that engine only.
+ */
+
+#include <poll.h>
+#include <stdlib.h>
+
+#include "child.h"
+#include "log.h"
+#include "recorder.h"
+
+#define STOP_MS		1000	/* for policyd to end before us */
+
+static struct ipc	*policyd;
+static int		 running;	/* a generation is committed */
+
+static int
+recorder_policyd_record_session(struct ipc *ip, const union msg *m)
+{
+	const struct msg_record_session	*mr = &m->record_session;
+
+	if (mr->kind != RECORD_SESSION_STARTED &&
+	    mr->kind != RECORD_SESSION_ENDED)
+		return ipc_bad(ip, "record of kind %u about a session",
+		    mr->kind);
+	if (*mr->session == '\0')
+		return ipc_bad(ip, "record about a session without a name");
+	chain_session(mr);
+	return 0;
+}
+
+/* What the answer counts can be read in the file by then. */
+static int
+recorder_policyd_audit_ask(struct ipc *ip, const union msg *m)
+{
+	audit_flush();
+	ipc_send(ip, -1, AUDIT_STATUS, audit_status,
+	    .cookie = m->cookie.cookie, .seq = chain_tip()->li_seq,
+	    .followers = follower_count(), .path = audit_path());
+	return 0;
+}
+
+static int
+recorder_parent_conf_audit(struct ipc *ip, const union msg *m)
+{
+	if (audit_offer(ipc_take_fd(ip), m->conf_audit.path) == -1)
+		return ipc_bad(ip, "a second audit file in a generation");
+	return 0;
+}
+
+static int
+recorder_parent_conf_audit_same(struct ipc *ip, const union msg *m)
+{
+	(void)m;
+	if (audit_keep() == -1)
+		return ipc_bad(ip, "no audit file to keep");
+	return 0;
+}
+
+/* Records about sessions have no header or query that this could name. */
+static int
+recorder_parent_conf_redact(struct ipc *ip, const union msg *m)
+{
+	(void)ip, (void)m;
+	return 0;
+}
+
+static int
+recorder_parent_follow(struct ipc *ip, const union msg *m)
+{
+	follower_new(ipc_take_fd(ip), &m->follow);
+	return 0;
+}
+
+static const ipc_handler parent_handlers[MSG_MAX] = {
+	CHILD_HANDLERS,
+	[MSG_CONF_AUDIT] = recorder_parent_conf_audit,
+	[MSG_CONF_AUDIT_SAME] = recorder_parent_conf_audit_same,
+	[MSG_CONF_REDACT] = recorder_parent_conf_redact,
+	[MSG_FOLLOW] = recorder_parent_follow,
+};
+
+static const ipc_handler policyd_handlers[MSG_MAX] = {
+	[MSG_RECORD_SESSION] = recorder_policyd_record_session,
+	[MSG_AUDIT_ASK] = recorder_policyd_audit_ask,
+};
+
+static const ipc_handler engine_handlers[MSG_MAX];
+
+/*
+ * policyd is not heard before there is a generation: it may have its own
+ * before we have ours, and its first records belong in the audit file.
+ */
+static int
+recorder_channel(const struct msg_channel *m, int fd)
+{
+	if (m->peer == ROLE_ENGINE) {
+		child_engine(m, fd, engine_handlers);
+		return 0;
+	}
+	if (m->peer != ROLE_POLICYD || policyd != NULL)
+		return -1;
+	policyd = child_peer(ROLE_POLICYD, fd, policyd_handlers);
+	if (!running)
+		event_del(&policyd->ip_rev);
+	return 0;
+}
+
+static void
+recorder_begin(uint64_t generation)
+{
+	(void)generation;
+	audit_begin();
+}
+
+static void
+recorder_commit(void)
+{
+	audit_commit();
+	if (!running && policyd != NULL &&
+	    event_add(&policyd->ip_rev, NULL) == -1)
+		fatalx("%s: event_add", policyd->ip_name);
+	running = 1;
+}
+
+/* All end, and the last words of policyd are records. */
+static void
+recorder_stop(void)
+{
+	struct pollfd	 pfd = { .events = POLLIN };
+
+	if (policyd == NULL || !running)
+		return;
+	pfd.fd = policyd->ip_buf.fd;
+	while (poll(&pfd, 1, STOP_MS) == 1 && ipc_read_one(policyd) != -1)
+		continue;
+}
+
+/* However we end: what was accepted is written. */
+static void
+recorder_exit(void)
+{
+	audit_finish();
+	follower_flush();
+}
+
+static void
+recorder_warm(void)
+{
+	chain_init();
+	audit_init(child_base);
+	follower_init(child_base);
+	/* After libcrypto's own, to run before it. */
+	if (atexit(recorder_exit) != 0)
+		fatalx("atexit");
+}
+
+int
+main(int argc, char *argv[])
+{
+	static const struct child	 recorder = {
+		.ch_role = ROLE_RECORDER,
+		.ch_sandbox = &recorder_sandbox,
+		.ch_handlers = parent_handlers,
+		.ch_warm = recorder_warm,
+		.ch_channel = recorder_channel,
+		.ch_begin = recorder_begin,
+		.ch_weigh = audit_weigh,
+		.ch_commit = recorder_commit,
+		.ch_abort = audit_abort,
+		.ch_stop = recorder_stop,
+	};
+
+	return child_main(&recorder, argc, argv);
+}

@@ -1,0 +1,120 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * What the files of the recorder share.  A record is one line of JSON, has a
+ * number and carries the hash of the line before it.  It goes to the audit
+ * file, if there is one, and to every follower that asked for its kind.
+ */
+
+#ifndef RECORDER_H
+#define RECORDER_H
+
+#include <sys/types.h>
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <event2/event.h>
+
+#include "jsonw.h"
+#include "msg.h"
+
+#define LINE_LEN_MAX		(256 * 1024)	/* with its newline */
+#define HASH_HEX		64		/* SHA-256 in hex */
+#define SEQ_MAX			((UINT64_C(1) << 53) - 1)	/* of JSON */
+
+#define AUDIT_BATCH		(64 * 1024)	/* bytes: write at once */
+#define AUDIT_TICK_S		1		/* sync, or try again */
+
+#define FOLLOWERS_MAX		64
+#define FOLLOWER_QUEUE_MAX	(256 * 1024)	/* bytes */
+#define FOLLOWER_RESERVE	256		/* of these: the last line */
+#define FOLLOWER_LINGER_S	10		/* to take the last line */
+
+/* A place in a chain: the number and, unless nobody listened, the hash. */
+struct link {
+	uint64_t	 li_seq;
+	int		 li_hashed;
+	char		 li_hash[HASH_HEX + 1];
+};
+
+/* A finished line, without its newline. */
+struct line {
+	struct link		 ln_link;
+	enum record_kind	 ln_kind;
+	const char		*ln_session;	/* NULL: concerns all */
+	const char		*ln_text;
+	size_t			 ln_len;
+};
+
+/*
+ * The audit file lacks something.  Its chain goes on from ga_end, the last
+ * line that it holds; the numbers after that one were used without it.
+ */
+struct gap {
+	const char	*ga_reason;
+	struct link	 ga_end;
+	uint64_t	 ga_lost_bytes;
+};
+
+/* chain.c */
+void			 chain_init(void);
+const struct link	*chain_tip(void);
+void			 chain_join(const struct link *);
+struct jsonw		*chain_begin(enum record_kind, uint64_t, const char *);
+void			 chain_end(void);
+void			 chain_session(const struct msg_record_session *);
+void			 chain_gap(const struct gap *, struct line *);
+void			 chain_hash(struct link *, const char *, size_t);
+int			 chain_parse(struct link *, const char *, size_t);
+int			 chain_same(const struct link *, const struct link *);
+uint64_t		 chain_now(void);
+const char		*chain_time(uint64_t);
+
+/* audit.c */
+void		 audit_init(struct event_base *);
+int		 audit_listens(void);
+const char	*audit_path(void);
+void		 audit_append(const struct line *);
+void		 audit_flush(void);
+void		 audit_finish(void);
+void		 audit_begin(void);
+int		 audit_offer(int, const char *);
+int		 audit_keep(void);
+int		 audit_weigh(char *, size_t);
+void		 audit_commit(void);
+void		 audit_abort(void);
+
+/* tail.c */
+struct tail {
+	struct link	 ta_end;	/* of the last whole line */
+	int		 ta_empty;	/* there is none */
+	off_t		 ta_torn;	/* bytes after it */
+};
+
+int		 tail_read(int, struct tail *, const char **);
+
+/* follower.c */
+void		 follower_init(struct event_base *);
+void		 follower_new(int, const struct msg_follow *);
+void		 follower_send(const struct line *);
+void		 follower_flush(void);
+uint32_t	 follower_count(void);
+
+extern const struct sandbox	 recorder_sandbox;
+
+#endif /* RECORDER_H */
