@@ -1,0 +1,359 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * policyd: its slice of the configuration, from the parent, which is
+ * trusted: what it would never send is a bad message, and what memory does
+ * not hold is the end.  A slice is built aside and changes nothing before it
+ * is committed.
+ */
+
+#include <sys/resource.h>
+
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "policyd.h"
+
+/* Channels, copies of sockets on their way, a second set of listeners. */
+#define SPARE_FILES	256
+
+struct slice	*slice_running;
+struct slice	*slice_candidate;
+
+static rlim_t	 files;		/* descriptors that we may have */
+
+/* Before confinement: the time zone's file, and a limit that will stand. */
+void
+policyd_warm(void)
+{
+	struct rlimit	 rl;
+
+	tzset();
+	if (getrlimit(RLIMIT_NOFILE, &rl) == -1)
+		fatal("limit of descriptors");
+	files = rl.rlim_max < policyd_sandbox.sb_files ? rl.rlim_max :
+	    policyd_sandbox.sb_files;
+}
+
+static void *
+slice_alloc(size_t size)
+{
+	void	*p;
+
+	if ((p = calloc(1, size)) == NULL)
+		fatal("configuration");
+	return p;
+}
+
+static char *
+slice_text(const char *text)
+{
+	char	*copy;
+
+	if ((copy = strdup(text)) == NULL)
+		fatal("configuration");
+	return copy;
+}
+
+void
+policyd_begin(uint64_t generation)
+{
+	struct slice	*sl = slice_alloc(sizeof(*sl));
+
+	(void)generation;
+	TAILQ_INIT(&sl->sl_listeners);
+	TAILQ_INIT(&sl->sl_policies);
+	TAILQ_INIT(&sl->sl_sessions);
+	slice_candidate = sl;
+}
+
+static void
+rule_free(struct rule *ru)
+{
+	struct condition	*co;
+
+	while ((co = TAILQ_FIRST(&ru->ru_conditions)) != NULL) {
+		TAILQ_REMOVE(&ru->ru_conditions, co, co_entry);
+		free(co->co_text);
+		free(co->co_value);
+		free(co);
+	}
+	free(ru);
+}
+
+static void
+policy_free(struct policy *pl)
+{
+	struct rule	*ru;
+
+	while ((ru = TAILQ_FIRST(&pl->pl_rules)) != NULL) {
+		TAILQ_REMOVE(&pl->pl_rules, ru, ru_entry);
+		rule_free(ru);
+	}
+	free(pl);
+}
+
+static void
+slice_free(struct slice *sl)
+{
+	struct slice_session	*ss;
+	struct listener		*li;
+	struct policy		*pl;
+
+	if (sl == NULL)
+		return;
+	while ((li = TAILQ_FIRST(&sl->sl_listeners)) != NULL) {
+		TAILQ_REMOVE(&sl->sl_listeners, li, li_entry);
+		control_close(li);
+		free(li);
+	}
+	while ((pl = TAILQ_FIRST(&sl->sl_policies)) != NULL) {
+		TAILQ_REMOVE(&sl->sl_policies, pl, pl_entry);
+		policy_free(pl);
+	}
+	while ((ss = TAILQ_FIRST(&sl->sl_sessions)) != NULL) {
+		TAILQ_REMOVE(&sl->sl_sessions, ss, ss_entry);
+		free(ss);
+	}
+	free(sl);
+}
+
+static const struct policy *
+slice_policy(const struct slice *sl, const char *name)
+{
+	const struct policy	*pl;
+
+	TAILQ_FOREACH(pl, &sl->sl_policies, pl_entry)
+		if (strcmp(pl->pl_name, name) == 0)
+			return pl;
+	return NULL;
+}
+
+/* The slice may be NULL: then there is no session. */
+const struct slice_session *
+slice_session(const struct slice *sl, const char *name)
+{
+	const struct slice_session	*ss;
+
+	if (sl == NULL)
+		return NULL;
+	TAILQ_FOREACH(ss, &sl->sl_sessions, ss_entry)
+		if (strcmp(ss->ss_name, name) == 0)
+			return ss;
+	return NULL;
+}
+
+static int	slice_refuse(char *, size_t, const char *, ...)
+		    LOG_FORMAT(3, 4);
+
+static int
+slice_refuse(char *why, size_t len, const char *fmt, ...)
+{
+	va_list	 ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, len, fmt, ap);
+	va_end(ap);
+	return -1;
+}
+
+int
+policyd_weigh(char *why, size_t len)
+{
+	const struct slice		*sl = slice_candidate;
+	const struct slice_session	*ss;
+
+	if (channel_recorder == NULL)
+		return slice_refuse(why, len, "no channel to the recorder");
+	if (!sl->sl_limited)
+		return slice_refuse(why, len, "no limits");
+	if (sl->sl_lost)
+		return slice_refuse(why, len,
+		    "control socket: no free descriptor");
+	if ((uint64_t)sl->sl_clients + sl->sl_nsessions + SPARE_FILES > files)
+		return slice_refuse(why, len, "%u clients and %u sessions need "
+		    "more than the %llu descriptors that the system permits",
+		    sl->sl_clients, sl->sl_nsessions,
+		    (unsigned long long)files);
+	TAILQ_FOREACH(ss, &sl->sl_sessions, ss_entry)
+		if (slice_policy(sl, ss->ss_policy) == NULL)
+			return slice_refuse(why, len,
+			    "session %s: no policy %s", ss->ss_name,
+			    ss->ss_policy);
+	return 0;
+}
+
+void
+policyd_commit(void)
+{
+	struct slice	*old = slice_running;
+
+	slice_running = slice_candidate;
+	slice_candidate = NULL;
+	slice_free(old);
+	control_listen(&slice_running->sl_listeners);
+	session_sweep();
+}
+
+void
+policyd_abort(void)
+{
+	slice_free(slice_candidate);
+	slice_candidate = NULL;
+	session_sweep();
+}
+
+int
+policyd_parent_conf_control(struct ipc *ip, const union msg *m)
+{
+	struct listener	*li;
+	int		 fd, flags;
+
+	if (m->conf_control.read_only > 1)
+		return ipc_bad(ip, "read-only %u", m->conf_control.read_only);
+	if ((fd = ipc_take_fd(ip)) == -1) {
+		slice_candidate->sl_lost = 1;
+		return 0;
+	}
+	if ((flags = fcntl(fd, F_GETFL)) == -1 ||
+	    fcntl(fd, F_SETFL, flags | O_NONBLOCK) == -1)
+		fatal("control socket: fcntl");
+	li = slice_alloc(sizeof(*li));
+	li->li_fd = fd;
+	li->li_read_only = m->conf_control.read_only;
+	TAILQ_INSERT_TAIL(&slice_candidate->sl_listeners, li, li_entry);
+	return 0;
+}
+
+int
+policyd_parent_conf_limits(struct ipc *ip, const union msg *m)
+{
+	if (slice_candidate->sl_limited)
+		return ipc_bad(ip, "limits again");
+	slice_candidate->sl_limited = 1;
+	slice_candidate->sl_clients = m->conf_limits.clients;
+	return 0;
+}
+
+int
+policyd_parent_conf_session(struct ipc *ip, const union msg *m)
+{
+	struct slice_session	*ss;
+
+	if (slice_session(slice_candidate, m->conf_session.session) != NULL)
+		return ipc_bad(ip, "session %s again", m->conf_session.session);
+	ss = slice_alloc(sizeof(*ss));
+	strlcpy(ss->ss_name, m->conf_session.session, sizeof(ss->ss_name));
+	strlcpy(ss->ss_policy, m->conf_session.policy, sizeof(ss->ss_policy));
+	TAILQ_INSERT_TAIL(&slice_candidate->sl_sessions, ss, ss_entry);
+	slice_candidate->sl_nsessions++;
+	return 0;
+}
+
+int
+policyd_parent_conf_policy(struct ipc *ip, const union msg *m)
+{
+	const struct msg_conf_policy	*mp = &m->conf_policy;
+	struct policy			*pl;
+
+	if (slice_policy(slice_candidate, mp->name) != NULL)
+		return ipc_bad(ip, "policy %s again", mp->name);
+	if (mp->allow > 1 || mp->refuse >= REFUSE_MAX ||
+	    mp->on_full >= FULL_MAX)
+		return ipc_bad(ip, "policy %s: allow %u, refuse %u, on full %u",
+		    mp->name, mp->allow, mp->refuse, mp->on_full);
+	pl = slice_alloc(sizeof(*pl));
+	strlcpy(pl->pl_name, mp->name, sizeof(pl->pl_name));
+	pl->pl_allow = mp->allow;
+	pl->pl_refuse = mp->refuse;
+	pl->pl_full = mp->on_full;
+	pl->pl_quota_out = mp->quota_out;
+	pl->pl_pause_denials = mp->pause_denials;
+	pl->pl_pause_ms = mp->pause_ms;
+	TAILQ_INIT(&pl->pl_rules);
+	TAILQ_INSERT_TAIL(&slice_candidate->sl_policies, pl, pl_entry);
+	return 0;
+}
+
+static int
+rule_is_sound(const struct msg_conf_rule *mr)
+{
+	return mr->kind < RULE_KIND_MAX && mr->tcp <= 1 &&
+	    mr->scheme < SCHEME_MAX && mr->to_private <= 1 &&
+	    mr->cache < CACHE_MAX;
+}
+
+int
+policyd_parent_conf_rule(struct ipc *ip, const union msg *m)
+{
+	const struct msg_conf_rule	*mr = &m->conf_rule;
+	struct policy			*pl;
+	struct rule			*ru;
+
+	pl = TAILQ_LAST(&slice_candidate->sl_policies, policies);
+	if (pl == NULL || mr->index != pl->pl_nrules)
+		return ipc_bad(ip, "rule %u out of order", mr->index);
+	if (!rule_is_sound(mr))
+		return ipc_bad(ip, "rule %u: kind %u, tcp %u, scheme %u, "
+		    "private %u, cache %u", mr->index, mr->kind, mr->tcp,
+		    mr->scheme, mr->to_private, mr->cache);
+	ru = slice_alloc(sizeof(*ru));
+	ru->ru_index = mr->index;
+	ru->ru_kind = mr->kind;
+	ru->ru_tcp = mr->tcp;
+	ru->ru_scheme = mr->scheme;
+	ru->ru_to_private = mr->to_private;
+	ru->ru_body = mr->body;
+	ru->ru_timeout_ms = mr->timeout_ms;
+	ru->ru_cache = mr->cache;
+	ru->ru_ttl_ms = mr->ttl_ms;
+	ru->ru_uses = mr->uses;
+	ru->ru_messages = mr->messages;
+	TAILQ_INIT(&ru->ru_conditions);
+	TAILQ_INSERT_TAIL(&pl->pl_rules, ru, ru_entry);
+	pl->pl_nrules++;
+	return 0;
+}
+
+int
+policyd_parent_conf_cond(struct ipc *ip, const union msg *m)
+{
+	const struct msg_conf_cond	*mc = &m->conf_cond;
+	struct policy			*pl;
+	struct rule			*ru = NULL;
+	struct condition		*co;
+
+	if ((pl = TAILQ_LAST(&slice_candidate->sl_policies, policies)) != NULL)
+		ru = TAILQ_LAST(&pl->pl_rules, rules);
+	if (ru == NULL)
+		return ipc_bad(ip, "condition without a rule");
+	if (mc->kind >= COND_KIND_MAX || mc->first > mc->last)
+		return ipc_bad(ip, "condition of kind %u, from %u to %u",
+		    mc->kind, mc->first, mc->last);
+	co = slice_alloc(sizeof(*co));
+	co->co_kind = mc->kind;
+	co->co_first = mc->first;
+	co->co_last = mc->last;
+	co->co_text = slice_text(mc->text);
+	co->co_value = slice_text(mc->value);
+	TAILQ_INSERT_TAIL(&ru->ru_conditions, co, co_entry);
+	return 0;
+}

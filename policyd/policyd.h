@@ -1,0 +1,356 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * policyd: owns the rules, the sessions and the control sockets.  It trusts
+ * the parent and nobody else; a control client can lose its connection by
+ * what it does, and never more than that.
+ */
+
+#ifndef POLICYD_H
+#define POLICYD_H
+
+#include <sys/types.h>
+#include <sys/queue.h>
+#include <sys/tree.h>
+
+#include <stdint.h>
+
+#include <cjson/cJSON.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+
+#include "child.h"
+#include "ipc.h"
+#include "jsonw.h"
+#include "log.h"
+#include "sandbox.h"
+
+/*
+ * The slice of the configuration.  Numbers that stand for words are checked
+ * to be one of these; their order is the one that the parent sends.
+ */
+enum rule_kind {
+	RULE_ALLOW,
+	RULE_DENY,
+	RULE_PASS,
+	RULE_DECIDE,
+	RULE_NARROW,
+	RULE_KIND_MAX
+};
+
+enum rule_scheme {
+	SCHEME_ANY,
+	SCHEME_HTTP,
+	SCHEME_HTTPS,
+	SCHEME_MAX
+};
+
+enum rule_cache {
+	CACHE_HOST,
+	CACHE_REQUEST,
+	CACHE_OFF,
+	CACHE_MAX
+};
+
+enum policy_refuse {
+	REFUSE_403,
+	REFUSE_RESET,
+	REFUSE_ALERT,
+	REFUSE_MAX
+};
+
+enum policy_full {
+	FULL_DENY,
+	FULL_GAP,
+	FULL_MAX
+};
+
+struct condition {
+	TAILQ_ENTRY(condition)	 co_entry;
+	enum cond_kind		 co_kind;
+	uint16_t		 co_first;	/* ports */
+	uint16_t		 co_last;
+	char			*co_text;
+	char			*co_value;	/* metadata */
+};
+TAILQ_HEAD(conditions, condition);
+
+struct rule {
+	TAILQ_ENTRY(rule)	 ru_entry;
+	uint32_t		 ru_index;	/* in its policy, from 0 */
+	enum rule_kind		 ru_kind;
+	int			 ru_tcp;
+	enum rule_scheme	 ru_scheme;
+	int			 ru_to_private;
+	uint64_t		 ru_body;	/* UINT64_MAX: no limit */
+	uint64_t		 ru_timeout_ms;	/* 0: the decider's own */
+	enum rule_cache		 ru_cache;
+	uint64_t		 ru_ttl_ms;	/* 0: the session's life */
+	uint32_t		 ru_uses;	/* 0: any number */
+	uint32_t		 ru_messages;
+	struct conditions	 ru_conditions;
+};
+TAILQ_HEAD(rules, rule);
+
+struct policy {
+	TAILQ_ENTRY(policy)	 pl_entry;
+	char			 pl_name[NAME_LEN + 1];
+	int			 pl_allow;	/* when no rule matches */
+	enum policy_refuse	 pl_refuse;
+	enum policy_full	 pl_full;
+	uint64_t		 pl_quota_out;	/* 0: none */
+	uint32_t		 pl_pause_denials;	/* 0: never */
+	uint64_t		 pl_pause_ms;
+	struct rules		 pl_rules;
+	uint32_t		 pl_nrules;
+};
+TAILQ_HEAD(policies, policy);
+
+struct slice_session {
+	TAILQ_ENTRY(slice_session) ss_entry;
+	char			 ss_name[NAME_LEN + 1];
+	char			 ss_policy[NAME_LEN + 1];
+};
+TAILQ_HEAD(slice_sessions, slice_session);
+
+struct listener {
+	TAILQ_ENTRY(listener)	 li_entry;
+	int			 li_fd;
+	int			 li_read_only;
+	struct event		 li_ev;
+};
+TAILQ_HEAD(listeners, listener);
+
+struct slice {
+	int			 sl_limited;	/* the limits have come */
+	int			 sl_lost;	/* a descriptor has not */
+	uint32_t		 sl_clients;
+	uint32_t		 sl_nsessions;
+	struct listeners	 sl_listeners;
+	struct policies		 sl_policies;
+	struct slice_sessions	 sl_sessions;
+};
+
+/* conf.c */
+extern struct slice	*slice_running;		/* NULL before the first */
+extern struct slice	*slice_candidate;	/* NULL: none is prepared */
+
+void	 policyd_warm(void);
+void	 policyd_begin(uint64_t);
+int	 policyd_weigh(char *, size_t);
+void	 policyd_commit(void);
+void	 policyd_abort(void);
+const struct slice_session *slice_session(const struct slice *, const char *);
+int	 policyd_parent_conf_control(struct ipc *, const union msg *);
+int	 policyd_parent_conf_limits(struct ipc *, const union msg *);
+int	 policyd_parent_conf_session(struct ipc *, const union msg *);
+int	 policyd_parent_conf_policy(struct ipc *, const union msg *);
+int	 policyd_parent_conf_rule(struct ipc *, const union msg *);
+int	 policyd_parent_conf_cond(struct ipc *, const union msg *);
+
+/* channel.c */
+extern struct ipc	*channel_recorder;
+
+int	 policyd_channel(const struct msg_channel *, int);
+
+/* A session outlives its engines and the generation that declared it. */
+enum session_state {
+	SESSION_WAITING,	/* for an engine */
+	SESSION_STARTING,	/* for the engine's word */
+	SESSION_RUNNING
+};
+
+struct session {
+	RB_ENTRY(session)	 se_entry;
+	char			 se_name[NAME_LEN + 1];
+	char			 se_policy[NAME_LEN + 1];
+	enum session_state	 se_state;
+	struct ipc		*se_engine;	/* NULL while waiting */
+	uint64_t		 se_started;	/* ns since the epoch, or 0 */
+	uint32_t		 se_restarts;
+	int			 se_wanted;	/* session_sweep() */
+};
+RB_HEAD(sessions, session);
+RB_PROTOTYPE(sessions, session, se_entry, session_cmp);
+
+/* session.c */
+extern struct sessions	 sessions;
+
+int	 session_attach(const struct msg_channel *, int);
+void	 session_sweep(void);
+void	 session_stop(void);
+
+/* line.c: a reader of lines that does not grow beyond LINE_LEN. */
+#define LINE_LEN	65536		/* without the newline */
+
+struct line {
+	char			*ln_buf;
+	size_t			 ln_size;
+	size_t			 ln_start;	/* of the next line */
+	size_t			 ln_seen;	/* no newline up to here */
+	size_t			 ln_end;	/* of what has been read */
+};
+
+void	 line_init(struct line *);
+void	 line_free(struct line *);
+ssize_t	 line_read(struct line *, int);
+int	 line_next(struct line *, char **, size_t *);
+
+/* What a client calls its request; the answer carries it back. */
+struct request_id {
+	int			 ri_given;
+	int64_t			 ri_value;
+};
+
+enum field {
+	FIELD_ID,
+	FIELD_OP,
+	FIELD_LEVEL,
+	FIELD_SESSION,
+	FIELD_KINDS,
+	FIELD_MAX
+};
+
+/*
+ * One request.  A function that returns -1 has set code and message of the
+ * error that the client is told; request_free() is due in any case.
+ */
+struct request {
+	cJSON			*rq_json;
+	struct request_id	 rq_id;
+	const cJSON		*rq_fields[FIELD_MAX];
+	const char		*rq_twice;	/* a field given again */
+	const char		*rq_stray;	/* a field we do not know */
+	const char		*rq_code;
+	char			 rq_message[256];
+	int			 rq_hangup;
+};
+
+/* request.c */
+int	 request_parse(struct request *, const char *, size_t);
+int	 request_check(struct request *, uint32_t, uint32_t);
+int	 request_fail(struct request *, const char *, const char *, ...)
+	    LOG_FORMAT(3, 4);
+const char *request_op(const struct request *);
+int	 request_level(struct request *, uint8_t *);
+int	 request_session(struct request *, const char **);
+int	 request_kinds(struct request *, uint32_t *);
+void	 request_free(struct request *);
+
+/* answer.c: the bodies of answers, objects without the id. */
+#define ANSWER_LEN	(1024 * 1024 - 64)	/* fits in CLIENT_QUEUE */
+
+struct jsonw	*answer_ok(void);
+struct jsonw	*answer_error(const char *, const char *, size_t);
+const char	*answer_end(size_t *);
+
+/*
+ * A connection to a control socket.  Nothing is read from it before the
+ * parent has said who is at the other end.
+ */
+enum client_state {
+	CLIENT_PEER,	/* the parent is asked */
+	CLIENT_OPEN,
+	CLIENT_FOLLOW,	/* no more requests; then it is the recorder's */
+	CLIENT_END,	/* no more requests; then it is closed */
+	CLIENT_DEAD	/* freed in a turn of its own */
+};
+
+struct waiter;
+TAILQ_HEAD(waiters, waiter);
+
+struct client {
+	TAILQ_ENTRY(client)	 cl_entry;
+	enum client_state	 cl_state;
+	int			 cl_fd;		/* -1: handed over */
+	int			 cl_read_only;
+	int			 cl_eof;	/* it will send no more */
+	struct line		 cl_line;
+	struct evbuffer		*cl_out;
+	struct event		 cl_rev;
+	struct event		 cl_wev;
+	struct event		 cl_timer;
+	struct waiters		 cl_waiters;
+	unsigned int		 cl_nwaiters;
+	uint32_t		 cl_kinds;	/* to follow */
+	char			 cl_session[NAME_LEN + 1];
+};
+
+#define CLIENT_BATCH	16		/* requests per turn of the loop */
+#define CLIENT_WAITERS	64		/* requests not yet answered */
+#define CLIENT_QUEUE	(1024 * 1024)	/* bytes of answers not yet taken */
+#define CLIENT_FIRST_S	15		/* for the first request */
+#define CLIENT_LINGER_S	5		/* for the last answer */
+
+/* client.c */
+extern uint32_t	 client_count;
+
+struct client	*client_new(int, int);
+void	 client_open(struct client *);
+void	 client_send(struct client *, const struct request_id *, const char *,
+	    size_t);
+void	 client_settle(struct client *);
+void	 client_follow(struct client *, uint32_t, const char *);
+void	 client_hang_up(struct client *);
+void	 client_drop(struct client *);
+void	 client_resume(struct ipc *);
+
+/* What a client waits for, known to the other process by a cookie. */
+enum waiter_kind {
+	WAIT_PEER,
+	WAIT_STATUS,
+	WAIT_RELOAD
+};
+
+struct waiter {
+	RB_ENTRY(waiter)	 wt_entry;
+	TAILQ_ENTRY(waiter)	 wt_sibling;	/* of the same client */
+	TAILQ_ENTRY(waiter)	 wt_queued;
+	struct waiters		*wt_queue;	/* or NULL */
+	struct client		*wt_client;
+	enum waiter_kind	 wt_kind;
+	uint32_t		 wt_cookie;
+	struct request_id	 wt_id;
+};
+
+/* waiter.c */
+struct waiter	*waiter_new(struct client *, enum waiter_kind,
+		    const struct request_id *);
+struct waiter	*waiter_find(uint32_t, enum waiter_kind);
+void		 waiter_queue(struct waiter *, struct waiters *);
+void		 waiter_answer(struct waiter *, const char *, size_t);
+void		 waiter_free(struct waiter *);
+uint32_t	 waiter_cookie(void);
+
+/* control.c */
+void	 control_listen(struct listeners *);
+void	 control_close(struct listener *);
+int	 policyd_parent_peer_answer(struct ipc *, const union msg *);
+
+/* ops.c */
+void	 op_serve(struct client *, const char *, size_t);
+int	 policyd_parent_reload_done(struct ipc *, const union msg *);
+
+/* status.c */
+void	 status_ask(struct waiter *);
+int	 policyd_parent_status_proc(struct ipc *, const union msg *);
+int	 policyd_parent_status_end(struct ipc *, const union msg *);
+int	 policyd_recorder_audit_status(struct ipc *, const union msg *);
+
+extern const struct sandbox	 policyd_sandbox;
+
+#endif /* POLICYD_H */

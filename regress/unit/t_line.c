@@ -1,0 +1,226 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/* Tests of policyd/line.c. */
+
+#include <sys/socket.h>
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "test.h"
+
+#include "../../policyd/policyd.h"
+
+static struct line	 line;
+static int		 fds[2];	/* read here, write there */
+
+static void
+start(void)
+{
+	int	 size = 1024 * 1024;
+
+	CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, fds), 0);
+	CHECK_INT(setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &size,
+	    sizeof(size)), 0);
+	line_init(&line);
+}
+
+static void
+stop(void)
+{
+	line_free(&line);
+	close(fds[0]);
+	close(fds[1]);
+}
+
+static void
+feed(const char *bytes, size_t len)
+{
+	CHECK_INT(write(fds[1], bytes, len), (ssize_t)len);
+}
+
+static void
+feed_run(char c, size_t len)
+{
+	char	 block[1024];
+	size_t	 n;
+
+	memset(block, c, sizeof(block));
+	for (; len > 0; len -= n) {
+		n = len < sizeof(block) ? len : sizeof(block);
+		feed(block, n);
+	}
+}
+
+/* Read until a line is there, or the line is too long, or nothing comes. */
+static int
+next(char **text, size_t *len)
+{
+	int	 n;
+
+	while ((n = line_next(&line, text, len)) == 0)
+		if (line_read(&line, fds[0]) <= 0)
+			return 0;
+	return n;
+}
+
+static void
+check_next(const char *want)
+{
+	char	*text;
+	size_t	 len;
+
+	CHECK_INT(next(&text, &len), 1);
+	CHECK_MEM(text, len, want, strlen(want));
+	CHECK_INT(text[len], '\0');
+}
+
+static void
+check_none(void)
+{
+	char	*text;
+	size_t	 len;
+
+	CHECK_INT(next(&text, &len), 0);
+}
+
+TEST(one_line)
+{
+	start();
+	feed("abc\n", 4);
+	check_next("abc");
+	check_none();
+	stop();
+}
+
+TEST(several_in_one_read)
+{
+	start();
+	feed("a\n\nbc\nrest", 10);
+	check_next("a");
+	check_next("");
+	check_next("bc");
+	check_none();
+	feed("!\n", 2);
+	check_next("rest!");
+	stop();
+}
+
+TEST(byte_by_byte)
+{
+	const char	*p;
+
+	start();
+	for (p = "slow"; *p != '\0'; p++) {
+		feed(p, 1);
+		check_none();
+	}
+	feed("\n", 1);
+	check_next("slow");
+	stop();
+}
+
+TEST(nul_inside)
+{
+	char	*text;
+	size_t	 len;
+
+	start();
+	feed("a\0b\n", 4);
+	CHECK_INT(next(&text, &len), 1);
+	CHECK_MEM(text, len, "a\0b", 3);
+	stop();
+}
+
+TEST(longest)
+{
+	char	*text;
+	size_t	 len;
+
+	start();
+	feed_run('x', LINE_LEN);
+	check_none();
+	feed("\ny\n", 3);
+	CHECK_INT(next(&text, &len), 1);
+	CHECK_INT(len, LINE_LEN);
+	CHECK(text[0] == 'x' && text[LINE_LEN - 1] == 'x');
+	check_next("y");
+	stop();
+}
+
+TEST(too_long)
+{
+	char	*text;
+	size_t	 len;
+
+	start();
+	feed_run('x', LINE_LEN + 1);
+	CHECK_INT(next(&text, &len), -1);
+	/* It stays so, and nothing more is taken in. */
+	CHECK_INT(line_next(&line, &text, &len), -1);
+	CHECK_INT(line_read(&line, fds[0]), -1);
+	CHECK_INT(errno, EMSGSIZE);
+	CHECK_INT(line.ln_size, LINE_LEN + 1);
+	stop();
+}
+
+TEST(too_long_behind_another)
+{
+	char	*text;
+	size_t	 len;
+
+	start();
+	feed("first\n", 6);
+	feed_run('x', LINE_LEN + 1);
+	check_next("first");
+	CHECK_INT(next(&text, &len), -1);
+	stop();
+}
+
+/* A client that once sent much and is idle now holds little. */
+TEST(memory_goes_back)
+{
+	char	*text;
+	size_t	 len;
+
+	start();
+	feed_run('x', LINE_LEN);
+	feed("\n", 1);
+	CHECK_INT(next(&text, &len), 1);
+	CHECK(line.ln_size > LINE_LEN);
+	CHECK_INT(line_next(&line, &text, &len), 0);
+	CHECK(line.ln_size < LINE_LEN);
+	feed("again\n", 6);
+	check_next("again");
+	stop();
+}
+
+TEST(end_of_file)
+{
+	char	*text;
+	size_t	 len;
+
+	start();
+	feed("last\npart", 9);
+	shutdown(fds[1], SHUT_WR);
+	check_next("last");
+	CHECK_INT(line_next(&line, &text, &len), 0);
+	CHECK_INT(line_read(&line, fds[0]), 0);
+	stop();
+}
+
+TEST_MAIN("line")
