@@ -141,6 +141,13 @@ log_text(enum log_level level, int code, const char *fmt, va_list ap)
 	va_end(ap);							\
 } while (0)
 
+/* What ends the daemon is told at every level. */
+void
+log_errorx(const char *fmt, ...)
+{
+	LOG_VA(LOG_LVL_ERROR, 0);
+}
+
 void
 log_warn(const char *fmt, ...)
 {

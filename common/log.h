@@ -46,6 +46,7 @@ int		 log_level_priority(unsigned int);
 int		 log_level_parse(const char *);
 void		 log_set_sink(void (*)(enum log_level, const char *));
 
+void	 log_errorx(const char *, ...) LOG_FORMAT(1, 2);
 void	 log_warn(const char *, ...) LOG_FORMAT(1, 2);
 void	 log_warnx(const char *, ...) LOG_FORMAT(1, 2);
 void	 log_info(const char *, ...) LOG_FORMAT(1, 2);

@@ -54,17 +54,9 @@ parent_policyd_reload_ask(struct ipc *ip, const union msg *m)
 int
 parent_policyd_log_ask(struct ipc *ip, const union msg *m)
 {
-	struct proc	*pr;
-	const char	*name = log_level_name(m->log_level.level);
-
-	if (name == NULL)
+	if (log_level_name(m->log_level.level) == NULL)
 		return ipc_bad(ip, "log level %u", m->log_level.level);
-	log_set_level(m->log_level.level);
-	TAILQ_FOREACH(pr, &procs, pr_entry)
-		if (pr->pr_ipc != NULL)
-			ipc_send(pr->pr_ipc, -1, LOG_LEVEL, log_level,
-			    .level = m->log_level.level);
-	log_info("log level is %s", name);
+	procs_log_level(m->log_level.level);
 	return 0;
 }
 
@@ -121,4 +113,6 @@ const ipc_handler parent_handlers[MSG_MAX] = {
 	[MSG_PEER_ASK] = parent_policyd_peer_ask,
 	[MSG_FOLLOW_ASK] = parent_policyd_follow_ask,
 	[MSG_ENGINE_BAD] = parent_child_engine_bad,
+	[MSG_SOCKET_ASK] = parent_dialer_socket_ask,
+	[MSG_ENGINE_TRUST] = parent_engine_trust,
 };

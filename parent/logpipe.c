@@ -18,11 +18,13 @@
  * The parent runs this once it has no terminal.  A child writes its log to
  * standard error, which is then a pipe that ends here; its lines go to syslog
  * under the child's name.  A compromised child can write what it likes, so a
- * line is bounded, made visible and never says who wrote it: we do.
+ * line is bounded, made visible and never says who wrote it: we do.  Until we
+ * are ready somebody waits at standard error to hear why we are not.
  */
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <syslog.h>
@@ -42,6 +44,8 @@ static void
 parent_sink(enum log_level level, const char *text)
 {
 	syslog(log_level_priority(level), "parent: %s", text);
+	if (!d.d_ready && level <= LOG_LVL_WARN)
+		dprintf(STDERR_FILENO, "egressd: %s\n", text);
 }
 
 void
@@ -68,6 +72,9 @@ logpipe_line(struct logpipe *lp)
 	strvisx(safe, text, strlen(text), VIS_NL | VIS_TAB | VIS_CSTYLE |
 	    VIS_NOSLASH);
 	syslog(priority, "[%s] %s", lp->lp_name, safe);
+	if (!d.d_ready && priority <= LOG_WARNING)
+		dprintf(STDERR_FILENO, "egressd: [%s] %s\n", lp->lp_name,
+		    safe);
 	lp->lp_len = 0;
 }
 

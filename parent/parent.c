@@ -80,7 +80,7 @@ parent_progress(void)
 	    !procs_all_run(R_CHILDREN))
 		return;
 	if (pid_publish(runtime_socket(d.d_runtime), &why) == -1) {
-		log_warnx("%s", why.text);
+		log_errorx("%s", why.text);
 		parent_stop(1);
 		return;
 	}
@@ -218,8 +218,8 @@ check_only(struct config *conf)
 }
 
 /* The level of the configuration, made more talkative by each -v. */
-static enum log_level
-first_level(const struct config *conf)
+enum log_level
+parent_log_level(const struct config *conf)
 {
 	int	 level = conf->cf_log + d.d_verbose;
 
@@ -236,7 +236,7 @@ run(struct config *conf)
 	d.d_started = now_ns();
 	/* The journal tells priorities apart by a mark before each line. */
 	d.d_journal = d.d_debug && getenv("JOURNAL_STREAM") != NULL;
-	log_init("egressd", first_level(conf), d.d_journal);
+	log_init("egressd", parent_log_level(conf), d.d_journal);
 	notify_init();
 	peer_init();
 	raise_limits();
@@ -250,12 +250,17 @@ run(struct config *conf)
 	    event_base_priority_init(d.d_base, 2) == -1)
 		fatalx("event_base_new");
 	catch_signals();
-	procs_start();
-	reload_start(conf, rt);
+	if (procs_start() == 0)
+		reload_start(conf, rt);
+	else {
+		runtime_abort(rt);
+		parent_stop(1);
+	}
 	event_base_dispatch(d.d_base);
 
 	pid_withdraw();
-	runtime_remove(d.d_generation == 0 ? rt : d.d_runtime);
+	reload_drop();
+	runtime_remove(d.d_runtime);
 	log_info("stopped");
 	exit(d.d_status);
 }

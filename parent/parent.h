@@ -98,14 +98,16 @@ extern struct daemon	 d;
 /* parent.c */
 void		 parent_stop(int);
 void		 parent_progress(void);
+enum log_level	 parent_log_level(const struct config *);
 
 /* proc.c */
 extern struct procs	 procs;
-void		 procs_start(void);
+int		 procs_start(void);
 void		 procs_stop(void);
 void		 procs_reap(void);
 struct proc	*proc_find(enum role);
 bool		 procs_all_run(uint32_t);
+void		 procs_log_level(enum log_level);
 struct proc	*proc_by_instance(uint32_t);
 void		 proc_start_engine(struct session *);
 void		 proc_end(struct proc *);
@@ -129,6 +131,7 @@ void		 reload_ask(const uint32_t *);
 void		 reload_engine(struct proc *);
 void		 reload_weigh(void);
 bool		 reload_running(void);
+void		 reload_drop(void);
 int		 parent_child_conf_ack(struct ipc *, const union msg *);
 int		 parent_child_conf_nak(struct ipc *, const union msg *);
 int		 parent_child_conf_done(struct ipc *, const union msg *);
@@ -147,7 +150,23 @@ int		 runtime_take_control(struct runtime *, bool);
 int		 runtime_take_file(struct runtime *, const char *);
 int		 runtime_take_audit(struct runtime *);
 bool		 runtime_same_audit(const struct runtime *);
+const struct bounds *runtime_bounds(const struct runtime *);
 const char	*runtime_socket(const struct runtime *);
+
+/* bound.c */
+struct bound;
+TAILQ_HEAD(bounds, bound);
+int		 bounds_open(struct bounds *, const struct config *,
+		    const struct bounds *, struct why *);
+int		 bounds_send(const struct bounds *, struct proc *);
+void		 bounds_close(struct bounds *);
+
+/* trust.c */
+const char	*trust_bundle(const struct config *,
+		    const struct conf_session *);
+int		 trust_send(struct proc *, const struct config *,
+		    const struct conf_session *);
+int		 parent_engine_trust(struct ipc *, const union msg *);
 
 /* control.c: what children say, most of it for policyd's clients */
 extern const ipc_handler parent_handlers[MSG_MAX];
@@ -157,6 +176,14 @@ int		 parent_policyd_log_ask(struct ipc *, const union msg *);
 int		 parent_policyd_peer_ask(struct ipc *, const union msg *);
 int		 parent_policyd_follow_ask(struct ipc *, const union msg *);
 int		 parent_child_engine_bad(struct ipc *, const union msg *);
+
+/* sockets.c */
+int		 parent_dialer_socket_ask(struct ipc *, const union msg *);
+size_t		 addresses_own(struct addr *, size_t);
+
+/* resolv.c */
+size_t		 resolv_parse(char *, struct addr *, size_t);
+size_t		 resolv_system(struct addr *, size_t);
 
 /* peer.c */
 void		 peer_init(void);

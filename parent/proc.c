@@ -85,6 +85,19 @@ procs_all_run(uint32_t roles)
 	return true;
 }
 
+void
+procs_log_level(enum log_level level)
+{
+	struct proc	*pr;
+
+	log_set_level(level);
+	TAILQ_FOREACH(pr, &procs, pr_entry)
+		if (pr->pr_ipc != NULL)
+			ipc_send(pr->pr_ipc, -1, LOG_LEVEL, log_level,
+			    .level = level);
+	log_info("log level is %s", log_level_name(level));
+}
+
 uint64_t
 now_ns(void)
 {
@@ -175,7 +188,8 @@ proc_boot(struct proc *pr)
 	pr->pr_uid = uid;
 	ipc_send(pr->pr_ipc, -1, BOOT, boot, .role = pr->pr_role,
 	    .log_level = log_get_level(),
-	    .log_marks = d.d_journal || pr->pr_log != NULL, .uid = uid, .gid = gid,
+	    .log_marks = d.d_journal || pr->pr_log != NULL,
+	    .uid = uid, .gid = gid,
 	    .chroot = uid != 0 ? identity_root(pr->pr_role) : "",
 	    .session = pr->pr_session != NULL ? pr->pr_session->se_name : "");
 	pr->pr_ipc->ip_state = S_SETUP;
@@ -261,8 +275,8 @@ proc_wire(struct proc *a, struct proc *b)
 	return 0;
 }
 
-/* The side channels of DESIGN, and no others. */
-void
+/* The side channels of DESIGN, and no others.  -1 if one cannot be made. */
+int
 procs_start(void)
 {
 	static const enum role	 policyd_peers[] = { ROLE_RECORDER,
@@ -271,14 +285,17 @@ procs_start(void)
 	enum role		 role;
 	size_t			 i;
 
-	for (role = ROLE_PARENT + 1; role < ROLE_MAX; role++)
-		if (role != ROLE_ENGINE && proc_start(role, NULL) == NULL)
-			fatalx("%s: cannot start", role_name(role));
+	for (role = ROLE_PARENT + 1; role < ROLE_ENGINE; role++)
+		if (proc_start(role, NULL) == NULL)
+			return -1;
 	policyd = proc_find(ROLE_POLICYD);
 	for (i = 0; i < sizeof(policyd_peers) / sizeof(policyd_peers[0]); i++)
-		if (proc_wire(policyd, proc_find(policyd_peers[i])) == -1)
-			fatal("%s: cannot connect it to policyd",
+		if (proc_wire(policyd, proc_find(policyd_peers[i])) == -1) {
+			log_warn("%s: cannot connect it to policyd",
 			    role_name(policyd_peers[i]));
+			return -1;
+		}
+	return 0;
 }
 
 void
@@ -347,7 +364,12 @@ proc_reaped(pid_t pid, int status)
 	if (d.d_stopping)
 		procs_stop();
 	else if (role != ROLE_ENGINE) {
-		log_warnx("%s is gone: all ends", role_name(role));
+		/* Who ends in order has seen another die; we will hear. */
+		if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+			log_errorx("%s has lost a peer: all ends",
+			    role_name(role));
+		else
+			log_errorx("%s is gone: all ends", role_name(role));
 		parent_stop(1);
 	} else if (se != NULL)
 		session_engine_gone(se);

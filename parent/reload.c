@@ -178,7 +178,7 @@ reload_abort(void)
 	struct proc	*pr;
 
 	if (d.d_generation == 0) {
-		log_warnx("%s", tx.tx_refusal.text);
+		log_errorx("%s", tx.tx_refusal.text);
 		parent_stop(1);
 		return;
 	}
@@ -199,6 +199,17 @@ reload_abort(void)
 	sessions_start();
 }
 
+/* All ends: what only the configuration on its way has goes too. */
+void
+reload_drop(void)
+{
+	if (!tx.tx_active || tx.tx_committed)
+		return;
+	tx.tx_active = false;
+	runtime_abort(tx.tx_runtime);
+	conf_free(tx.tx_conf);
+}
+
 static void
 reload_commit(void)
 {
@@ -212,6 +223,9 @@ reload_commit(void)
 			pr->pr_ipc->ip_state = S_COMMIT;
 		}
 	runtime_commit(tx.tx_runtime, d.d_runtime);
+	/* A level that an operator has set stays until the file's changes. */
+	if (d.d_conf != NULL && d.d_conf->cf_log != tx.tx_conf->cf_log)
+		procs_log_level(parent_log_level(tx.tx_conf));
 	conf_free(d.d_conf);
 	d.d_conf = tx.tx_conf;
 	d.d_runtime = tx.tx_runtime;
@@ -243,6 +257,19 @@ reload_finish(void)
 	parent_progress();
 }
 
+/* An engine that is late now would miss the next transaction, and end. */
+static bool
+engines_run(void)
+{
+	struct proc	*pr;
+
+	TAILQ_FOREACH(pr, &procs, pr_entry)
+		if (pr->pr_role == ROLE_ENGINE && in_transaction(pr) &&
+		    pr->pr_ipc->ip_state != S_RUN)
+			return false;
+	return true;
+}
+
 /* Has everybody said what there is to wait for? */
 void
 reload_weigh(void)
@@ -252,7 +279,7 @@ reload_weigh(void)
 	if (!tx.tx_active)
 		return;
 	if (tx.tx_committed) {
-		if (procs_all_run(R_VOTERS))
+		if (procs_all_run(R_VOTERS) && engines_run())
 			reload_finish();
 		return;
 	}

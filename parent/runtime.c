@@ -64,6 +64,7 @@ struct runtime {
 	dev_t			 rt_audit_dev;
 	ino_t			 rt_audit_ino;
 	TAILQ_HEAD(, opened)	 rt_files;
+	struct bounds		 rt_bounds;
 };
 
 static void
@@ -85,7 +86,9 @@ clear_stale(const char *path, const struct sockaddr_un *sun, struct why *why)
 		return 0;
 	if (!S_ISSOCK(st.st_mode))
 		return why_set(why, "%s: exists and is not a socket", path);
-	if ((fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0)) == -1)
+	/* A queue that is full is somebody's, and not worth waiting for. */
+	if ((fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK,
+	    0)) == -1)
 		return why_set(why, "socket: %s", strerror(errno));
 	busy = connect(fd, (const struct sockaddr *)sun, sizeof(*sun)) == 0 ||
 	    errno == EAGAIN || errno == EACCES;
@@ -277,6 +280,7 @@ runtime_new(void)
 		rt->rt_control[i].co_fd = rt->rt_control[i].co_pass = -1;
 	rt->rt_audit = -1;
 	TAILQ_INIT(&rt->rt_files);
+	TAILQ_INIT(&rt->rt_bounds);
 	return rt;
 }
 
@@ -305,7 +309,9 @@ runtime_open(const struct config *conf, const struct runtime *old,
 	    ro != NULL ? ro->ct_path : NULL, ro,
 	    had != NULL ? &had[CONTROL_READ_ONLY] : NULL, why) == -1 ||
 	    audit_open(rt, conf->cf_audit_file, old, why) == -1 ||
-	    files_open(rt, conf, why) == -1) {
+	    files_open(rt, conf, why) == -1 ||
+	    bounds_open(&rt->rt_bounds, conf,
+	    old != NULL ? &old->rt_bounds : NULL, why) == -1) {
 		runtime_abort(rt);
 		return NULL;
 	}
@@ -325,6 +331,7 @@ runtime_free(struct runtime *rt)
 		close_fd(&rt->rt_control[i].co_pass);
 	}
 	close_fd(&rt->rt_audit);
+	bounds_close(&rt->rt_bounds);
 	while ((op = TAILQ_FIRST(&rt->rt_files)) != NULL) {
 		TAILQ_REMOVE(&rt->rt_files, op, op_entry);
 		close_fd(&op->op_fd);
@@ -415,6 +422,12 @@ bool
 runtime_same_audit(const struct runtime *rt)
 {
 	return rt->rt_audit_same;
+}
+
+const struct bounds *
+runtime_bounds(const struct runtime *rt)
+{
+	return &rt->rt_bounds;
 }
 
 int

@@ -113,6 +113,9 @@ session_engine_gone(struct session *se)
 	struct timeval	 tv;
 
 	se->se_engine = NULL;
+	/* Removed: policyd hung up on the engine, and the session goes next. */
+	if (conf_session_find(d.d_conf, se->se_name) == NULL)
+		return;
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	if (now.tv_sec - se->se_started.tv_sec > RETRY_CALM_S)
 		se->se_delay_ms = 0;

@@ -121,6 +121,42 @@ slice_recorder(struct proc *pr, const struct config *conf, struct runtime *rt)
 			    .name = rd->rd_name);
 }
 
+#define DNS_PORT	53
+#define RESOLVERS_MAX	3	/* of resolv.conf(5) */
+#define OWN_MAX		256	/* addresses of this machine */
+
+static void
+send_resolver(struct ipc *ip, const struct addr *ad, uint16_t port)
+{
+	char	 text[ADDRESS_LEN];
+
+	ipc_send(ip, -1, CONF_RESOLVER, conf_resolver,
+	    .address = addr_format(ad, text, sizeof(text)), .port = port);
+}
+
+static void
+send_system_resolvers(struct ipc *ip)
+{
+	struct addr	 servers[RESOLVERS_MAX];
+	size_t		 i, n = resolv_system(servers, RESOLVERS_MAX);
+
+	for (i = 0; i < n; i++)
+		send_resolver(ip, &servers[i], DNS_PORT);
+}
+
+/* What a public name must not lead to: ourselves. */
+static void
+send_own_addresses(struct ipc *ip)
+{
+	struct addr	 own[OWN_MAX];
+	char		 text[ADDRESS_LEN];
+	size_t		 i, n = addresses_own(own, OWN_MAX);
+
+	for (i = 0; i < n; i++)
+		ipc_send(ip, -1, CONF_DENY_NET, conf_deny_net,
+		    .prefix = addr_format(&own[i], text, sizeof(text)));
+}
+
 static void
 slice_dialer(struct proc *pr, const struct config *conf, struct runtime *rt)
 {
@@ -137,9 +173,10 @@ slice_dialer(struct proc *pr, const struct config *conf, struct runtime *rt)
 		    .name = ho->ho_name,
 		    .address = addr_format(&ho->ho_addr, text, sizeof(text)));
 	TAILQ_FOREACH(ep, &conf->cf_resolvers, ep_entry)
-		ipc_send(pr->pr_ipc, -1, CONF_RESOLVER, conf_resolver,
-		    .address = addr_format(&ep->ep_addr, text, sizeof(text)),
-		    .port = ep->ep_port);
+		send_resolver(pr->pr_ipc, &ep->ep_addr, ep->ep_port);
+	if (TAILQ_EMPTY(&conf->cf_resolvers))
+		send_system_resolvers(pr->pr_ipc);
+	send_own_addresses(pr->pr_ipc);
 	TAILQ_FOREACH(nt, &conf->cf_address_deny, nt_entry)
 		ipc_send(pr->pr_ipc, -1, CONF_DENY_NET, conf_deny_net,
 		    .prefix = prefix_format(&nt->nt_prefix, text,
@@ -200,7 +237,6 @@ slice_engine(struct proc *pr, const struct config *conf, struct runtime *rt)
 	const struct conf_policy	*pl;
 	const int64_t			*t = conf->cf_timeout;
 
-	(void)rt;
 	if ((ss = conf_session_find(conf, pr->pr_session->se_name)) == NULL)
 		fatalx("session %s is not in the configuration",
 		    pr->pr_session->se_name);
@@ -214,6 +250,10 @@ slice_engine(struct proc *pr, const struct config *conf, struct runtime *rt)
 	    .response_ms = t[CONF_TIMEOUT_RESPONSE],
 	    .idle_ms = t[CONF_TIMEOUT_IDLE],
 	    .tunnel_ms = t[CONF_TIMEOUT_TUNNEL]);
+	if (trust_send(pr, conf, ss) == -1 ||
+	    bounds_send(runtime_bounds(rt), pr) == -1)
+		log_warn("session %s: it starts without all it needs",
+		    pr->pr_session->se_name);
 }
 
 void

@@ -16,13 +16,16 @@
 
 """A private egressd for one test: started, known to be ready, ended."""
 
+import hashlib
 import json
 import os
 import pathlib
 import pwd
+import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -62,13 +65,42 @@ def alive(pid):
     return text.rsplit(")", 1)[1].split()[0] != "Z"
 
 
+def pids_of(status):
+    """Name or session to pid: {"parent": 1, ..., "edge": 9}."""
+    return {p.get("session_id") or p["role"]: p["pid"]
+            for p in status["processes"]}
+
+
+def verify(lines, before=None):
+    """Audit lines that follow each other, and the line before if there is
+    one; the records.  Only a gap may leave numbers out, and it says so."""
+    records = []
+    for line in lines:
+        record = json.loads(line)
+        assert list(record)[0] == "seq" and list(record)[-1] == "prev", line
+        if before is None:
+            assert record["prev"] is None, f"the first line has a prev: {line}"
+        else:
+            digest = hashlib.sha256(before.encode()).hexdigest()
+            assert record["prev"] == digest, f"{before} is not before {line}"
+            lost = record["lost"] if record["kind"] == "gap" else 0
+            last = json.loads(before)["seq"]
+            assert record["seq"] == last + 1 + lost, f"{last} before {line}"
+        records.append(record)
+        before = line
+    return records
+
+
 class Client:
     """One connection to the control socket."""
 
     def __init__(self, path):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(WAIT_S)
+        # connect() waits while the backlog is full, with an end to it.
+        self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO,
+                             struct.pack("ll", WAIT_S, 0))
         self.sock.connect(str(path))
+        self.sock.settimeout(WAIT_S)
         self.file = self.sock.makefile("rb")
 
     def __enter__(self):
@@ -82,7 +114,10 @@ class Client:
         self.sock.close()
 
     def send(self, request):
-        self.sock.sendall(json.dumps(request).encode() + b"\n")
+        try:
+            self.sock.sendall(json.dumps(request).encode() + b"\n")
+        except BrokenPipeError:
+            pass    # why it hung up may be there to read
 
     def read(self):
         """The next answer or record; None when we were hung up on."""
@@ -103,21 +138,26 @@ class Daemon:
     """Started as root, or with user=name as that user.
 
     The directory is the daemon's own: configuration, sockets, audit file.
+    Ports 15000 to 15999 of a configuration stand for free ones: see port().
+    Without option it gets no -s: the configuration says where its socket is.
     """
 
     def __init__(self, conf=POLICY, user=None, audit=True, args=(),
-                 program=None, head=True):
+                 program=None, head=True, option=True):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="egressd-test."))
         self.conf = self.dir / "egressd.conf"
         self.socket = self.dir / "egressd.sock"
         self.audit = self.dir / "audit.log"
         self.stderr = self.dir / "stderr"
         self.user = user
-        self.args = list(args)
+        self.args = ["-d", "-f", str(self.conf), *args]
+        if option:
+            self.args += ["-s", str(self.socket)]
         self.program = program or BUILD / "egressd"
         self.audited = audit
         self.head = head
         self.process = None
+        self.ports = {}
         self.owner = pwd.getpwnam(user) if user else None
         if self.owner:
             os.chown(self.dir, self.owner.pw_uid, self.owner.pw_gid)
@@ -133,7 +173,18 @@ class Daemon:
     def __exit__(self, *_):
         self.end()
 
+    def port(self, written):
+        """The free port that stands for one written in a configuration."""
+        if written not in self.ports:
+            with socket.socket() as probe:
+                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                probe.bind(("127.0.0.1", 0))
+                self.ports[written] = probe.getsockname()[1]
+        return self.ports[written]
+
     def write(self, conf):
+        conf = re.sub(r"\bport (15\d{3})\b",
+                      lambda m: f"port {self.port(int(m[1]))}", conf)
         head = ""
         if self.head:
             head += "" if self.user else f"uids {UIDS}\n"
@@ -150,8 +201,7 @@ class Daemon:
                           extra_groups=[])
         with open(self.stderr, "ab") as log:
             self.process = subprocess.Popen(
-                [str(self.program), "-d", "-f", str(self.conf), "-s",
-                 str(self.socket), *self.args],
+                [str(self.program), *self.args],
                 stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 cwd="/", **kwargs)
         return self.process
@@ -207,18 +257,48 @@ class Daemon:
             return client.ask(op, **fields)
 
     def processes(self):
-        """Name or session to pid: {"parent": 1, ..., "edge": 9}."""
-        status = self.ask("status")
-        return {p.get("session_id") or p["role"]: p["pid"]
-                for p in status["processes"]}
+        return pids_of(self.ask("status"))
+
+    def settle(self):
+        """Wait for the engines that the sessions want, and no others."""
+        def settled():
+            status = self.ask("status")
+            engines = [str(p.get("session_id")) for p in status["processes"]
+                       if p["role"] == "tlsengine"]
+            running = [s["session_id"] for s in status["sessions"]
+                       if s["state"] == "running"]
+            return pids_of(status) if sorted(engines) == running and \
+                len(running) == len(status["sessions"]) else None
+        return until("sessions run", settled)
 
     def records(self):
         """The audit file, each line parsed."""
         return [json.loads(line)
                 for line in self.audit.read_text().splitlines()]
 
-    def ctl(self, *args):
-        return subprocess.run(
+    def verified(self):
+        """The same, and the chain holds from its beginning to its end."""
+        self.ask("status")      # what it counts has been written
+        return verify(self.audit.read_text().splitlines())
+
+    def spawn_ctl(self, *args):
+        """egressctl in the background, for the caller to end."""
+        them = {}
+        if self.owner:
+            them = {"user": self.owner.pw_uid, "group": self.owner.pw_gid,
+                    "extra_groups": []}
+        return subprocess.Popen(
             [str(BUILD / "egressctl"), "-s", str(self.socket), *args],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE, text=True, timeout=WAIT_S)
+            stderr=subprocess.PIPE, text=True, cwd="/", **them)
+
+    def ctl(self, *args):
+        """The same, to its end, as the daemon's own user."""
+        process = self.spawn_ctl(*args)
+        try:
+            out, err = process.communicate(timeout=WAIT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            raise
+        return subprocess.CompletedProcess(args, process.returncode, out, err)

@@ -1,0 +1,129 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * The parent runs this: the trust of fixed sessions.  To the engine go the
+ * bundle against which origins are verified and, if one is given, the CA to
+ * use.  From it comes the certificate of its CA, which clients are to trust:
+ * it is written to the session's directory, alone and behind the public
+ * bundle, for whatever kind of client.  The key never passes here.
+ */
+
+#include <sys/stat.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "parent.h"
+
+#define SYSTEM_BUNDLE	"/etc/ssl/certs/ca-certificates.crt"
+
+const char *
+trust_bundle(const struct config *conf, const struct conf_session *ss)
+{
+	if (ss->ss_upstream_trust != NULL)
+		return ss->ss_upstream_trust;
+	return conf->cf_upstream_trust != NULL ? conf->cf_upstream_trust :
+	    SYSTEM_BUNDLE;
+}
+
+static int
+send_file(struct proc *pr, enum file_kind what, const char *path)
+{
+	int	 fd;
+
+	if (path == NULL)
+		return 0;
+	if ((fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)) == -1) {
+		log_warn("session %s: %s", pr->pr_session->se_name, path);
+		return -1;
+	}
+	ipc_send(pr->pr_ipc, fd, CONF_FILE, conf_file, .what = what);
+	return 0;
+}
+
+int
+trust_send(struct proc *pr, const struct config *conf,
+    const struct conf_session *ss)
+{
+	if (send_file(pr, FILE_TRUST, trust_bundle(conf, ss)) == -1 ||
+	    send_file(pr, FILE_CERTIFICATE, ss->ss_ca_cert) == -1 ||
+	    send_file(pr, FILE_KEY, ss->ss_ca_key) == -1)
+		return -1;
+	return 0;
+}
+
+/* Into place by renaming: a reader sees the old file or the whole new one. */
+static int
+write_file(const char *dir, const char *name, const char *bundle,
+    const void *data, size_t len)
+{
+	char	 path[PATH_LEN], tmp[PATH_LEN], buf[16384];
+	ssize_t	 n = 0;
+	int	 in = -1, out, rv = -1;
+
+	snprintf(path, sizeof(path), "%s/%s", dir, name);
+	snprintf(tmp, sizeof(tmp), "%s/.%s.new", dir, name);
+	unlink(tmp);
+	out = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (out == -1)
+		goto done;
+	if (bundle != NULL) {
+		if ((in = open(bundle, O_RDONLY | O_CLOEXEC)) == -1)
+			goto done;
+		while ((n = read(in, buf, sizeof(buf))) > 0)
+			if (write(out, buf, n) != n)
+				goto done;
+	}
+	if (n == -1 || write(out, data, len) != (ssize_t)len ||
+	    rename(tmp, path) == -1)
+		goto done;
+	rv = 0;
+done:
+	if (rv == -1)
+		log_warn("%s", path);
+	if (in != -1)
+		close(in);
+	if (out != -1)
+		close(out);
+	return rv;
+}
+
+int
+parent_engine_trust(struct ipc *ip, const union msg *m)
+{
+	const struct msg_engine_trust	*mt = &m->engine_trust;
+	const struct proc		*pr = ip->ip_arg;
+	const struct conf_session	*ss;
+	const char			*dir;
+
+	if (pr->pr_session == NULL || (ss = conf_session_find(d.d_conf,
+	    pr->pr_session->se_name)) == NULL ||
+	    (dir = ss->ss_trust_directory) == NULL)
+		return 0;
+	if (mkdir(dir, 0755) == -1 && errno != EEXIST) {
+		log_warn("%s", dir);
+		return 0;
+	}
+	write_file(dir, "ca.pem", NULL, mt->ca, strlen(mt->ca));
+	write_file(dir, "bundle.pem", trust_bundle(d.d_conf, ss), mt->ca,
+	    strlen(mt->ca));
+	write_file(dir, "ca.jks", NULL, mt->java.data, mt->java.len);
+	return 0;
+}

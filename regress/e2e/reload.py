@@ -1,0 +1,469 @@
+#!/usr/bin/env python3
+#
+# Copyright (c) 2026 The egressd authors
+#
+# Permission to use, copy, modify, and distribute this software for any
+# purpose with or without fee is hereby granted, provided that the above
+# copyright notice and this permission notice appear in all copies.
+#
+# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+#
+
+"""A configuration comes into force as a whole, or nothing changes."""
+
+import grp
+import json
+import os
+import pathlib
+import signal
+import socket
+import sys
+import threading
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+from case import Cases, Skip  # noqa: E402
+from daemon import POLICY, Client, Daemon, alive, until, verify  # noqa: E402
+
+cases = Cases()
+
+MORE = POLICY + """
+policy "closed" { }
+session "third" { listen on 127.0.0.1 port 15003 transparent policy "closed" }
+"""
+LESS = """
+policy "open" { allow host "api.good.test" }
+session "edge" { listen on 127.0.0.1 port 15001 transparent  policy "open" }
+"""
+
+
+def picture(daemon):
+    """All that a refused configuration must leave as it was."""
+    status = daemon.ask("status")
+    return {name: status[name] for name in (
+        "generation", "processes", "sessions", "policies", "log_level")}, \
+        status["audit"]["file"]
+
+
+def refused(daemon, code, *texts):
+    """A reload that changes nothing, and says why."""
+    daemon.settle()
+    before = picture(daemon)
+    answer = daemon.ask("reload")
+    assert answer["error"]["code"] == code, answer
+    for text in texts:
+        assert text in answer["error"]["message"], answer
+    assert picture(daemon) == before, f"{before} became {picture(daemon)}"
+    return answer["error"]
+
+
+def taken(daemon, generation):
+    answer = daemon.ask("reload")
+    assert answer.get("generation") == generation, answer
+    return daemon.settle()
+
+
+@cases.case
+def bad_file():
+    """Every mistake comes back as file:line: message."""
+    with Daemon() as daemon:
+        daemon.settle()
+        before = picture(daemon)
+        good = daemon.conf.read_text()
+        lines = len(good.splitlines())
+        daemon.conf.write_text(good + "bogus\n"
+                               'policy "x" { allow host "*.com" }\n'
+                               'session "y" { policy "nowhere" }\n')
+        done = daemon.ctl("reload")
+        assert done.returncode == 1 and done.stdout == "", done
+        said = done.stderr.splitlines()
+        for n in (1, 2, 3):
+            start = f"{daemon.conf}:{lines + n}: "
+            assert any(line.startswith(start) for line in said), said
+        assert said[-1].endswith("nothing was changed"), said
+        error = daemon.ask("reload")["error"]
+        assert error["code"] == "bad_configuration", error
+        assert error["errors"] == said[:-1], (error, said)
+        assert picture(daemon) == before
+        daemon.conf.write_text(good)
+        taken(daemon, 2)
+
+
+@cases.case
+def bad_include():
+    """The place is in the file that has it."""
+    with Daemon() as daemon:
+        part = daemon.dir / "part.conf"
+        part.write_text("\n\nlimit clients 0\n")
+        part.chmod(0o600)
+        daemon.write(POLICY + f'include "{part}"\n')
+        error = refused(daemon, "bad_configuration", f"{part}:3: ")
+        assert len(error["errors"]) == 1, error
+        part.chmod(0o660)
+        refused(daemon, "bad_configuration", str(daemon.conf), str(part),
+                "writable by group or others")
+        part.unlink()
+        refused(daemon, "bad_configuration", str(daemon.conf), str(part),
+                "No such file")
+
+
+@cases.case
+def unreadable():
+    with Daemon() as daemon:
+        daemon.conf.chmod(0o620)
+        refused(daemon, "bad_configuration", str(daemon.conf), "writable")
+        daemon.conf.unlink()
+        refused(daemon, "bad_configuration", str(daemon.conf), "No such file")
+        daemon.write(POLICY)
+        taken(daemon, 2)
+
+
+@cases.case
+def good_file():
+    """New sessions start, removed ones end, the others do not notice."""
+    with Daemon() as daemon:
+        first = daemon.settle()
+        daemon.write(MORE)
+        done = daemon.ctl("reload")
+        assert (done.returncode, done.stdout, done.stderr) == (
+            0, "configuration loaded, generation 2\n", ""), done
+        second = daemon.settle()
+        assert {k: v for k, v in second.items() if k != "third"} == first
+        assert daemon.ask("status")["policies"] == [
+            {"name": "open", "rules": 1}, {"name": "closed", "rules": 0}]
+        daemon.write(LESS)
+        third = taken(daemon, 3)
+        assert third == {k: v for k, v in first.items() if k != "other"}
+        for name in ("other", "third"):
+            until(f"{name}'s engine ends", lambda: not alive(second[name]))
+        ends = {(r["session_id"], r["reason"]) for r in daemon.verified()
+                if r["kind"] == "session_ended"}
+        assert ends == {("other", "removed"), ("third", "removed")}, ends
+        assert "starts again" not in daemon.log(), daemon.log()
+
+
+@cases.case
+def policy_of_session():
+    """A session may change its policy and keep its engine."""
+    with Daemon() as daemon:
+        before = daemon.settle()
+        daemon.write('policy "shut" { }\n' + POLICY.replace(
+            'transparent  policy "open"', 'transparent  policy "shut"', 1))
+        assert taken(daemon, 2) == before
+        assert {s["session_id"]: s["policy"] for s in daemon.ask(
+            "status")["sessions"]} == {"edge": "shut", "other": "open"}
+
+
+@cases.case
+def log_level():
+    """What the file says counts when it changes, not at every reload."""
+    with Daemon() as daemon:
+        daemon.write("log level debug\n" + POLICY)
+        taken(daemon, 2)
+        assert daemon.ask("status")["log_level"] == "debug"
+        assert daemon.ask("log.level", level="warn")["ok"]
+        taken(daemon, 3)
+        assert daemon.ask("status")["log_level"] == "warn"
+        daemon.write("log level nonsense\n" + POLICY)
+        refused(daemon, "bad_configuration", "nonsense")
+
+
+@cases.case
+def recorder_refuses():
+    """One no is a no of all: not even what the others took comes in force."""
+    with Daemon() as daemon:
+        diary = daemon.dir / "diary"
+        moved = daemon.dir / "moved.sock"
+        diary.write_text("dear diary\n")
+        daemon.audited = False
+        daemon.write(f'audit file "{diary}"\ncontrol socket "{moved}" '
+                     "read-only\n" + MORE)
+        for _ in range(3):
+            refused(daemon, "reload_refused", "recorder", str(diary),
+                    "not a record")
+            assert not moved.exists()
+        assert diary.read_text() == "dear diary\n"
+        done = daemon.ctl("reload")
+        assert done.returncode == 1 and str(diary) in done.stderr, done
+        daemon.audited = True
+        daemon.write(MORE)
+        assert "third" in taken(daemon, 2)
+        daemon.verified()
+
+
+@cases.case
+def key_file():
+    """A decider's key must be there, and must be a key."""
+    with Daemon() as daemon:
+        key = daemon.dir / "key"
+        lines = len(daemon.conf.read_text().splitlines())
+        daemon.write(POLICY + 'decider "hook" webhook {\n'
+                     '\turl "https://judge.test/"\n'
+                     f'\tkey file "{key}"\n}}\n')
+        refused(daemon, "bad_configuration", f"{daemon.conf}:{lines + 1}: ",
+                str(key), "No such file")
+        key.write_text("")
+        refused(daemon, "reload_refused", "deciderd", "key", "hook", "empty")
+        key.write_text("secret-of-the-judge\n")
+        taken(daemon, 2)
+        key.unlink()
+        refused(daemon, "bad_configuration", str(key))
+        assert "secret-of-the-judge" not in daemon.log()
+        assert "secret-of-the-judge" not in json.dumps(daemon.ask("status"))
+
+
+@cases.case
+def control_moves():
+    """A new path serves, the old one is gone, nobody is hung up on."""
+    daemon = Daemon(option=False)
+    old, new = daemon.socket, daemon.dir / "new.sock"
+    daemon.write(f'control socket "{old}"\n' + POLICY)
+    with daemon, daemon.client() as client:
+        assert client.ask("status")["generation"] == 1
+        pids = daemon.settle()
+        daemon.write(f'control socket "{new}" mode 0600\n' + POLICY)
+        assert client.ask("reload")["generation"] == 2
+        assert not old.exists() and new.stat().st_mode & 0o777 == 0o600
+        assert client.ask("status")["generation"] == 2
+        daemon.socket = new
+        assert daemon.settle() == pids
+        assert daemon.stop() == 0
+        assert not new.exists()
+
+
+@cases.case
+def control_mode():
+    """Owner, group and mode of a socket that stays change with the file."""
+    if os.geteuid() != 0:
+        raise Skip("only root can give a socket away")
+    group = grp.getgrnam("daemon")
+    daemon = Daemon(option=False)
+    daemon.write(f'control socket "{daemon.socket}"\n' + POLICY)
+    with daemon, daemon.client() as client:
+        mode = daemon.socket.stat()
+        assert (mode.st_mode & 0o777, mode.st_uid, mode.st_gid) == (
+            0o660, 0, 0), mode
+        daemon.write(f'control socket "{daemon.socket}" mode 0620 '
+                     f'group "daemon" owner "61250"\n' + POLICY)
+        taken(daemon, 2)
+        mode = daemon.socket.stat()
+        assert (mode.st_mode & 0o777, mode.st_uid, mode.st_gid) == (
+            0o620, 61250, group.gr_gid), mode
+        assert client.ask("status")["ok"]
+        daemon.write(f'control socket "{daemon.socket}" mode 0600 '
+                     f'group "no-such-group"\n' + POLICY)
+        refused(daemon, "bad_configuration", f"{daemon.conf}:",
+                "no-such-group")
+        assert daemon.socket.stat().st_mode & 0o777 == 0o620
+
+
+@cases.case
+def path_in_use():
+    """A socket that another program serves is left alone, also when its
+    queue is full and connecting to it would wait."""
+    with Daemon() as daemon:
+        path = daemon.dir / "theirs"
+        with socket.socket(socket.AF_UNIX) as theirs, \
+                socket.socket(socket.AF_UNIX) as waits:
+            theirs.bind(str(path))
+            theirs.listen(0)
+            waits.connect(str(path))
+            daemon.write(f'control socket "{path}" read-only\n' + POLICY)
+            refused(daemon, "bad_configuration", str(path), "serves it")
+            assert theirs.accept()
+        refused_path = daemon.dir / "file"
+        refused_path.write_text("precious")
+        daemon.write(f'control socket "{refused_path}" read-only\n' + POLICY)
+        refused(daemon, "bad_configuration", "not a socket")
+        assert refused_path.read_text() == "precious"
+        daemon.write(f'control socket "{path}" read-only\n' + POLICY)
+        taken(daemon, 2)
+        with Client(path) as client:
+            assert client.ask("status")["generation"] == 2
+
+
+@cases.case
+def rotation():
+    """Rename, reload: the new file carries on where the old one ended."""
+    with Daemon() as daemon:
+        pids = daemon.settle()
+        old = daemon.dir / "audit.log.1"
+        daemon.audit.rename(old)
+        os.kill(pids["edge"], signal.SIGKILL)
+        until("edge runs again", lambda: daemon.settle()["edge"] !=
+              pids["edge"])
+        assert not daemon.audit.exists()
+        pids = taken(daemon, 2)
+        os.kill(pids["other"], signal.SIGKILL)
+        until("other runs again", lambda: daemon.settle()["other"] !=
+              pids["other"])
+        assert daemon.stop() == 0
+        first = old.read_text().splitlines()
+        second = daemon.audit.read_text().splitlines()
+        assert len(first) == 4 and len(second) == 4, (first, second)
+        verify(first)
+        records = verify(second, first[-1])
+        assert [r["seq"] for r in records] == [5, 6, 7, 8], records
+
+
+@cases.case
+def back_to_an_old_file():
+    """The chain of a file that ended earlier goes on behind a gap."""
+    with Daemon() as daemon:
+        pids = daemon.settle()
+        first, second = daemon.audit, daemon.dir / "second.log"
+        daemon.audit = second
+        daemon.write(POLICY)
+        taken(daemon, 2)
+        os.kill(pids["edge"], signal.SIGKILL)
+        until("edge runs again", lambda: daemon.settle()["edge"] !=
+              pids["edge"])
+        daemon.audit = first
+        daemon.write(POLICY)
+        taken(daemon, 3)
+        gap = daemon.verified()[-1]
+        assert (gap["kind"], gap["reason"], gap["lost"]) == (
+            "gap", "audit_switched", 2), gap
+        verify(second.read_text().splitlines(),
+               first.read_text().splitlines()[1])
+
+
+@cases.case
+def second_daemon():
+    """Neither the socket nor the audit file has two masters."""
+    with Daemon() as daemon:
+        daemon.settle()
+        before = picture(daemon)
+        for name in ("socket", "audit"):
+            other = Daemon()
+            setattr(other, name, getattr(daemon, name))
+            other.args[other.args.index("-s") + 1] = str(other.socket)
+            other.write(POLICY)
+            try:
+                other.popen()
+                assert other.wait() == 1
+                said = other.log()
+            finally:
+                other.end()
+            assert str(getattr(daemon, name)) in said, said
+            assert ("another egressd serves it" if name == "socket" else
+                    "another process writes it") in said, said
+        assert picture(daemon) == before
+        taken(daemon, 2)
+
+
+@cases.case
+def hangup_signal():
+    with Daemon() as daemon:
+        pids = daemon.settle()
+        daemon.write(MORE)
+        daemon.process.send_signal(signal.SIGHUP)
+        until("generation 2", lambda: "in force, generation 2" in daemon.log())
+        daemon.settle()
+        daemon.conf.write_text("bogus\n")
+        daemon.process.send_signal(signal.SIGHUP)
+        until("the refusal is in the log", lambda: f"{daemon.conf}:1: " in
+              daemon.log())
+        now = daemon.processes()
+        assert now.pop("third") and now == pids
+        assert daemon.ask("status")["generation"] == 2
+
+
+@cases.case
+def two_at_once():
+    """One of them may be told to come again; none is left waiting."""
+    with Daemon() as daemon, daemon.client() as one, daemon.client() as two:
+        pids, done = daemon.settle(), 1
+        for _ in range(10):
+            one.send({"id": 1, "op": "reload"})
+            two.send({"id": 2, "op": "reload"})
+            answers = [one.read(), two.read()]
+            assert [a["id"] for a in answers] == [1, 2], answers
+            good = sorted(a["generation"] for a in answers if "ok" in a)
+            codes = [a["error"]["code"] for a in answers if "error" in a]
+            assert good and set(codes) <= {"busy"}, answers
+            assert good == list(range(done + 1, done + 1 + len(good)))
+            done = good[-1]
+        one.sock.sendall(b'{"id":1,"op":"reload"}\n' * 60)
+        answers = [one.read() for _ in range(60)]
+        done += sum("ok" in a for a in answers)
+        assert daemon.ask("status")["generation"] == done
+        assert daemon.settle() == pids, "an engine was lost on the way"
+
+
+@cases.case
+def silent_engine():
+    """An engine has no vote: one that does not answer is started again."""
+    with Daemon() as daemon:
+        pids = daemon.settle()
+        os.kill(pids["edge"], signal.SIGSTOP)
+        answer = daemon.ask("reload")
+        assert answer.get("generation") == 2, answer
+        until("edge runs again", lambda: daemon.settle()["edge"] !=
+              pids["edge"])
+        assert not alive(pids["edge"])
+        now = daemon.processes()
+        assert {**now, "edge": 0} == {**pids, "edge": 0}
+
+
+@cases.case
+def client_leaves():
+    """Whoever asked may be gone when the answer comes."""
+    with Daemon() as daemon:
+        pids = daemon.settle()
+        for _ in range(20):
+            client = daemon.client()
+            client.send({"id": 1, "op": "reload"})
+            client.close()
+        until("a reload of their own", lambda: "ok" in daemon.ask("reload"))
+        assert daemon.ask("status")["generation"] > 2
+        assert daemon.settle() == pids
+
+
+@cases.case
+def under_load():
+    """Fifty clients that never stop asking see one generation after another,
+    and every answer is whole."""
+    with Daemon("limit clients 100\n" + POLICY) as daemon:
+        pids = daemon.settle()
+        stop, wrong, served = threading.Event(), [], [0] * 50
+
+        def ask(n):
+            try:
+                with daemon.client() as client:
+                    last = 0
+                    while not stop.is_set():
+                        status = client.ask("status")
+                        assert status["generation"] >= last, status
+                        last = status["generation"]
+                        names = {s["session_id"] for s in status["sessions"]}
+                        assert names in ({"edge", "other"}, {
+                            "edge", "other", "third"}), names
+                        served[n] += 1
+            except Exception as error:
+                wrong.append(error)
+
+        threads = [threading.Thread(target=ask, args=(n,)) for n in range(50)]
+        for thread in threads:
+            thread.start()
+        try:
+            for generation in range(2, 12):
+                daemon.write("limit clients 100\n" +
+                             (MORE if generation % 2 == 0 else POLICY))
+                answer = daemon.ask("reload")
+                assert answer.get("generation") == generation, answer
+        finally:
+            stop.set()
+            for thread in threads:
+                thread.join()
+        assert not wrong, wrong[0]
+        assert min(served) > 0, served
+        assert daemon.settle() == pids
+
+
+cases.main()

@@ -1,0 +1,427 @@
+#!/usr/bin/env python3
+#
+# Copyright (c) 2026 The egressd authors
+#
+# Permission to use, copy, modify, and distribute this software for any
+# purpose with or without fee is hereby granted, provided that the above
+# copyright notice and this permission notice appear in all copies.
+#
+# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+#
+
+"""How egressd is started, what it says when it cannot, how it stops."""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+from case import Cases, Skip  # noqa: E402
+from daemon import (BUILD, POLICY, TOP, WAIT_S, Daemon, alive,  # noqa: E402
+                    until)
+
+cases = Cases()
+
+FIVE = """policy "p" {
+	alow host "a.example.com"
+	allow host "*.com"
+	allow host "a.example.com" port 0
+	allow host "a.example.com" method get
+	decide "nobody"
+}
+"""
+
+
+def egressd(*args, **kwargs):
+    """Run to its end: status, standard output, standard error."""
+    kwargs = {"cwd": "/", "timeout": WAIT_S, "stdin": subprocess.DEVNULL,
+              **kwargs}
+    done = subprocess.run([str(BUILD / "egressd"), *map(str, args)],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, **kwargs)
+    return done.returncode, done.stdout, done.stderr
+
+
+@contextlib.contextmanager
+def prepared(conf=POLICY, **kwargs):
+    """A daemon's directory; nothing is started, all is ended."""
+    daemon = Daemon(conf, **kwargs)
+    try:
+        yield daemon
+    finally:
+        end(daemon)
+
+
+def pid_file(daemon):
+    return daemon.dir / "egressd.pid"
+
+
+def end(daemon):
+    """Also one that left the terminal, which only its pid file knows."""
+    with contextlib.suppress(OSError, ValueError):
+        pid = int(pid_file(daemon).read_text())
+        link = os.readlink(f"/proc/{pid}/exe")
+        if link == str(BUILD / "egressd"):
+            os.kill(pid, signal.SIGTERM)
+            until("it stops", lambda: not alive(pid))
+    daemon.end()
+
+
+def background(daemon, *args, **kwargs):
+    """Start it as an operator does, without -d."""
+    return egressd("-f", daemon.conf, "-s", daemon.socket, *args, **kwargs)
+
+
+@cases.case
+def check():
+    """-n reports all mistakes; -nv prints what parses to the same print."""
+    with tempfile.TemporaryDirectory() as tmp:
+        path = pathlib.Path(tmp) / "egressd.conf"
+        path.write_text(FIVE)
+        path.chmod(0o600)
+        status, out, err = egressd("-n", "-f", path)
+        lines = err.splitlines()
+        assert (status, out, len(lines)) == (1, "", 5), (status, out, err)
+        for n, line in enumerate(lines):
+            assert line.startswith(f"{path}:{n + 2}: "), line
+        shutil.copyfile(TOP / "etc/egressd.conf", path)
+        assert egressd("-n", "-f", path) == (0, "", "configuration OK\n")
+        status, first, err = egressd("-nv", "-f", path)
+        assert (status, err) == (0, "") and first, err
+        path.write_text(first)
+        assert egressd("-nv", "-f", path) == (0, first, "")
+        assert sorted(p.name for p in path.parent.iterdir()) == [path.name]
+
+
+@cases.each(["-x", "-f", "-s", "word", "-n word", "-d -- word"])
+def usage(args):
+    status, out, err = egressd(*args.split())
+    assert (status, out) == (2, ""), (status, out, err)
+    assert "usage: egressd" in err, err
+
+
+@cases.case
+def relative_socket():
+    with prepared() as daemon:
+        status, _, err = egressd("-d", "-f", daemon.conf, "-s", "x.sock")
+        assert status == 2 and "x.sock: not an absolute path" in err, err
+
+
+def refused(daemon, *texts):
+    """In the foreground and in the background: status 1, and why."""
+    for flags in (("-d",), ()):
+        status, out, err = background(daemon, *flags)
+        assert (status, out) == (1, ""), (flags, status, out, err)
+        for text in texts:
+            assert str(text) in err, (flags, text, err)
+        assert not daemon.socket.exists() and not pid_file(daemon).exists()
+
+
+@cases.case
+def missing_configuration():
+    with prepared() as daemon:
+        daemon.conf.unlink()
+        refused(daemon, daemon.conf, "No such file or directory")
+
+
+@cases.case
+def bad_configuration():
+    with prepared() as daemon:
+        daemon.conf.write_text("bogus\nlog level none\n")
+        refused(daemon, f"{daemon.conf}:1: ", f"{daemon.conf}:2: ")
+
+
+@cases.case
+def writable_configuration():
+    with prepared() as daemon:
+        for mode in (0o620, 0o602):
+            daemon.conf.chmod(mode)
+            refused(daemon, daemon.conf, "writable by group or others")
+
+
+@cases.case
+def unreadable_configuration():
+    """root reads everything; anybody else is told."""
+    with tempfile.TemporaryDirectory() as tmp:
+        them = {}
+        if os.geteuid() == 0:
+            them = {"user": 65534, "group": 65534, "extra_groups": []}
+            os.chmod(tmp, 0o755)
+            if not runs_as(them):
+                raise Skip("the build tree is closed to other users")
+        path = pathlib.Path(tmp) / "egressd.conf"
+        path.write_text(POLICY)
+        path.chmod(0o000)
+        status, _, err = egressd("-n", "-f", path, **them)
+        assert status == 1 and f"{path}: Permission denied" in err, err
+
+
+def runs_as(them):
+    try:
+        return egressd("-x", **them)[0] == 2
+    except PermissionError:
+        return False
+
+
+@cases.case
+def included():
+    """A file beside the configuration is part of it, errors too."""
+    with prepared('include "part.conf"\n') as daemon:
+        part = daemon.dir / "part.conf"
+        part.write_text(POLICY)
+        part.chmod(0o600)
+        daemon.start()
+        assert set(daemon.settle()) >= {"edge", "other"}
+        assert daemon.stop() == 0
+        part.write_text("\nbogus\n")
+        refused(daemon, f"{part}:2: ")
+
+
+@cases.case
+def bad_audit_file():
+    """What only a child finds out is told as well, whatever the log level."""
+    for head in ("", "log level error\n"):
+        with prepared(head + POLICY) as daemon:
+            daemon.audit.write_text("precious\n")
+            refused(daemon, "recorder", daemon.audit,
+                    "last line is not a record")
+            assert daemon.audit.read_text() == "precious\n"
+
+
+@cases.case
+def missing_key():
+    with prepared(POLICY + 'decider "d" webhook { url "https://x.test/" '
+                  'key file "/nonexistent/key" }\n') as daemon:
+        lines = len(daemon.conf.read_text().splitlines())
+        refused(daemon, f"{daemon.conf}:{lines}: ", "/nonexistent/key",
+                "No such file")
+
+
+@cases.case
+def no_place_for_the_socket():
+    with prepared() as daemon:
+        daemon.socket = daemon.dir / "none" / "egressd.sock"
+        refused(daemon, daemon.socket, "No such file or directory")
+
+
+@cases.case
+def stale_socket():
+    """What a crash left behind is in nobody's way."""
+    with prepared() as daemon:
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.bind(str(daemon.socket))
+        daemon.start()
+        assert daemon.ask("status")["ok"]
+        assert daemon.stop() == 0
+
+
+@cases.case
+def in_the_background():
+    """Status 0 once it is ready, not before: it answers at once."""
+    with prepared() as daemon:
+        status, out, err = background(daemon)
+        assert (status, out, err) == (0, "", ""), (status, out, err)
+        pids = daemon.processes()
+        assert pid_file(daemon).read_text().strip() == str(pids["parent"])
+        assert os.readlink(f"/proc/{pids['parent']}/cwd") == "/"
+        for fd in (0, 1, 2):
+            assert os.readlink(
+                f"/proc/{pids['parent']}/fd/{fd}") == "/dev/null"
+        assert os.getsid(pids["parent"]) == pids["parent"]
+        status, _, err = background(daemon)
+        assert status == 1 and "another egressd serves it" in err, err
+        assert daemon.settle()["parent"] == pids["parent"]
+        os.kill(pids["parent"], signal.SIGTERM)
+        for name, pid in pids.items():
+            until(f"{name} ends", lambda: not alive(pid))
+        assert not daemon.socket.exists() and not pid_file(daemon).exists()
+
+
+@cases.case
+def standard_error_closes():
+    """Whoever reads what the command says sees the end of it."""
+    with prepared() as daemon:
+        process = subprocess.Popen(
+            [str(BUILD / "egressd"), "-f", str(daemon.conf), "-s",
+             str(daemon.socket)], stdin=subprocess.DEVNULL, cwd="/",
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        said, _ = process.communicate(timeout=WAIT_S)
+        assert (process.returncode, said) == (0, b""), said
+        assert daemon.ask("status")["ok"]
+
+
+@cases.each(["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
+def closed(what):
+    """Started with standard descriptors closed, in both ways."""
+    with prepared() as daemon:
+        for flags in ("", "-d"):
+            program = subprocess.Popen(
+                ["/bin/sh", "-c", f'exec "$@" {what}', "sh",
+                 str(BUILD / "egressd"), "-f", str(daemon.conf), "-s",
+                 str(daemon.socket), *flags.split()],
+                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL, cwd="/")
+            until("pid file", lambda: pid_file(daemon).exists() and
+                  pid_file(daemon).read_text().strip())
+            pids = daemon.settle()
+            if flags == "":
+                assert program.wait(WAIT_S) == 0
+            os.kill(pids["parent"], signal.SIGTERM)
+            assert program.wait(WAIT_S) == 0
+            until("it ends", lambda: not alive(pids["parent"]))
+
+
+@contextlib.contextmanager
+def notified(daemon):
+    path = daemon.dir / "notify"
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sock:
+        sock.bind(str(path))
+        path.chmod(0o666)
+        sock.settimeout(WAIT_S)
+        yield sock, {**os.environ, "NOTIFY_SOCKET": str(path)}
+
+
+@cases.case
+def systemd():
+    """READY=1 when it serves, STOPPING=1 when it goes, nothing else."""
+    with prepared() as daemon, notified(daemon) as (sock, env):
+        daemon.popen(env=env)
+        assert sock.recv(64) == b"READY=1"
+        assert daemon.ask("status")["ok"]
+        for name, pid in daemon.settle().items():
+            with contextlib.suppress(PermissionError):
+                text = pathlib.Path(f"/proc/{pid}/environ").read_bytes()
+                assert name == "parent" or text == b"", (name, text)
+        assert daemon.stop() == 0
+        assert sock.recv(64) == b"STOPPING=1"
+        sock.settimeout(0)
+        try:
+            raise AssertionError(sock.recv(64))
+        except BlockingIOError:
+            pass
+
+
+@cases.case
+def systemd_is_not_told_of_failures():
+    with prepared() as daemon, notified(daemon) as (sock, env):
+        daemon.audit.write_text("precious\n")
+        daemon.popen(env=env)
+        assert daemon.wait() == 1
+        sock.settimeout(0)
+        said = []
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                said.append(sock.recv(64))
+        assert b"READY=1" not in said, said
+
+
+@cases.each(["relative", "missing", "abstract", "long"])
+def bad_notify_socket(what):
+    """It is worth a warning and nothing more."""
+    path = {"relative": "notify", "missing": "/nonexistent/notify",
+            "abstract": "@egressd-test-nobody", "long": "/" + "x" * 200}[what]
+    with prepared() as daemon:
+        daemon.popen(env={**os.environ, "NOTIFY_SOCKET": path})
+        until("ready", lambda: "ready, generation 1" in daemon.log())
+        assert daemon.ask("status")["ok"]
+        assert daemon.stop() == 0
+        assert "NOTIFY_SOCKET" in daemon.log() or \
+            "systemd notification" in daemon.log(), daemon.log()
+
+
+# In a mount namespace of its own: a /dev with a log socket that is ours,
+# egressd in the background, what arrives at the socket as JSON.
+SYSLOG = r"""
+import json, os, pathlib, signal, socket, subprocess, sys
+dev, egressd, conf, sock = sys.argv[1:]
+
+def mount(*args):
+    subprocess.run(["mount", *args], check=True)
+
+for name in ("null", "zero", "full", "random", "urandom"):
+    pathlib.Path(dev, name).touch()
+    mount("--bind", f"/dev/{name}", f"{dev}/{name}")
+mount("--rbind", dev, "/dev")
+log = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+log.bind("/dev/log")
+log.settimeout(20)
+lines = []
+
+def read_until(text):
+    while not lines or text not in lines[-1]:
+        lines.append(log.recv(8192).decode(errors="replace").rstrip("\0"))
+
+def start():
+    return subprocess.run([egressd, "-f", conf, "-s", sock, "-vv"], cwd="/",
+                          stdin=subprocess.DEVNULL, stderr=2).returncode
+
+assert start() == 0
+pid = int(pathlib.Path(sock[:-5] + ".pid").read_text())
+try:
+    read_until("ready, generation 1")
+    os.kill(pid, signal.SIGHUP)
+    read_until("in force, generation 2")
+finally:
+    os.kill(pid, signal.SIGTERM)
+read_until("stopped")
+print(json.dumps(lines))
+"""
+
+
+@cases.case
+def syslog():
+    """In the background every process logs to syslog, under its name."""
+    if os.geteuid() != 0:
+        raise Skip("only root can give it a /dev of its own")
+    done = subprocess.run(["unshare", "-m", "true"], capture_output=True)
+    if done.returncode != 0:
+        raise Skip("no mount namespaces here")
+    with prepared() as daemon:
+        dev = daemon.dir / "dev"
+        dev.mkdir()
+        done = subprocess.run(
+            ["unshare", "-m", "--propagation", "private", sys.executable,
+             "-c", SYSLOG, str(dev), str(BUILD / "egressd"),
+             str(daemon.conf), str(daemon.socket)],
+            capture_output=True, text=True, timeout=WAIT_S * 2)
+        assert done.returncode == 0, done.stderr
+        lines = json.loads(done.stdout)
+        for line in lines:
+            assert line.startswith("<") and " egressd[" in line, line
+        said = [line.split(" egressd[", 1)[1].split("]: ", 1)[1]
+                for line in lines]
+        assert "parent: ready, generation 1" in said, said
+        for name in ("policyd", "recorder", "dialer", "deciderd", "k8sd",
+                     "tlsengine: edge"):
+            assert any(line.startswith(f"[{name}] ") and "generation" in line
+                       for line in said), (name, said)
+
+
+@cases.case
+def unprivileged():
+    """Anybody can run one; it says that it has no privileges."""
+    if os.geteuid() == 0 and not runs_as({
+            "user": 65534, "group": 65534, "extra_groups": []}):
+        raise Skip("the build tree is closed to other users")
+    user = "nobody" if os.geteuid() == 0 else None
+    with Daemon(user=user) as daemon:
+        status = json.loads(daemon.ctl("-j", "status").stdout)
+        assert status["privileged"] is False, status
+        assert len(status["sessions"]) == 2, status
+        assert daemon.stop() == 0
+
+
+cases.main()

@@ -1,0 +1,68 @@
+#
+# Copyright (c) 2026 The egressd authors
+#
+# Permission to use, copy, modify, and distribute this software for any
+# purpose with or without fee is hereby granted, provided that the above
+# copyright notice and this permission notice appear in all copies.
+#
+# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+#
+
+"""What /proc says of the processes of a daemon, and who of them is left."""
+
+import ctypes
+import os
+import pathlib
+
+PR_SET_CHILD_SUBREAPER = 36
+
+
+def status(pid):
+    """The lines of /proc/PID/status; {} if there is no such process."""
+    try:
+        text = pathlib.Path(f"/proc/{pid}/status").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return {}
+    return dict(line.split(":\t", 1) for line in text.splitlines()
+                if ":\t" in line)
+
+
+def title(pid):
+    try:
+        text = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+    return text.split(b"\0")[0].decode(errors="replace")
+
+
+def children(parent):
+    """Title to pid of the living children of a process."""
+    found = {}
+    for path in pathlib.Path("/proc").glob("[0-9]*"):
+        have = status(path.name)
+        if have and have["PPid"] == str(parent) and have["State"][0] != "Z":
+            found[title(path.name)] = int(path.name)
+    return found
+
+
+def adopt():
+    """From now on whoever loses its parent becomes a child of this test."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "PR_SET_CHILD_SUBREAPER")
+
+
+def orphans():
+    """Processes of daemons that outlived their parent; see adopt()."""
+    return {name: pid for name, pid in children(os.getpid()).items()
+            if name.startswith("egressd-")}
+
+
+def descriptors(pid):
+    return sorted(int(name) for name in os.listdir(f"/proc/{pid}/fd"))
