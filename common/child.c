@@ -227,11 +227,21 @@ ignore_signals(void)
 			fatal("signal %d", sigs[i]);
 }
 
+static void
+log_event(int severity, const char *text)
+{
+	if (severity >= EVENT_LOG_WARN)
+		log_warnx("libevent: %s", text);
+	else
+		log_debug("libevent: %s", text);
+}
+
 static struct event_base *
 make_base(void)
 {
 	struct event_base	*base;
 
+	event_set_log_callback(log_event);
 	if ((base = event_base_new()) == NULL ||
 	    event_base_priority_init(base, 2) == -1)
 		fatalx("event_base_new");

@@ -89,6 +89,7 @@ imsgbuf_keep_fd(struct imsgbuf *ib, int fd)
 		errno = EBADMSG;
 		return -1;
 	}
+	ib->fdend[ib->nfds] = ib->rlen;
 	ib->fds[ib->nfds++] = fd;
 	return 0;
 }
@@ -113,9 +114,28 @@ imsgbuf_take_cmsg(struct imsgbuf *ib, struct msghdr *msg)
 				rv = -1;
 		}
 	}
-	if (rv == 0 && (msg->msg_flags & MSG_CTRUNC) && seen == 0)
-		rv = imsgbuf_keep_fd(ib, IMSG_FD_LOST);
-	return rv;
+	if (rv == -1 || !(msg->msg_flags & MSG_CTRUNC))
+		return rv;
+	/* Of one nothing can arrive in part, and more are not sent at once. */
+	if (seen > 0) {
+		errno = EBADMSG;
+		return -1;
+	}
+	return imsgbuf_keep_fd(ib, IMSG_FD_LOST);
+}
+
+static void
+imsgbuf_compact(struct imsgbuf *ib)
+{
+	size_t	 i;
+
+	if (ib->rpos == 0)
+		return;
+	memmove(ib->rbuf, ib->rbuf + ib->rpos, ib->rlen - ib->rpos);
+	for (i = 0; i < ib->nfds; i++)
+		ib->fdend[i] -= ib->rpos;
+	ib->rlen -= ib->rpos;
+	ib->rpos = 0;
 }
 
 /* 1: something came, 0: end of file, -1: error or EAGAIN. */
@@ -130,11 +150,7 @@ imsgbuf_read(struct imsgbuf *ib)
 	struct iovec	 iov;
 	ssize_t		 n;
 
-	if (ib->rpos > 0) {
-		memmove(ib->rbuf, ib->rbuf + ib->rpos, ib->rlen - ib->rpos);
-		ib->rlen -= ib->rpos;
-		ib->rpos = 0;
-	}
+	imsgbuf_compact(ib);
 	iov.iov_base = ib->rbuf + ib->rlen;
 	iov.iov_len = IMSG_READ_SIZE - ib->rlen;
 	msg.msg_iov = &iov;
@@ -151,17 +167,27 @@ imsgbuf_read(struct imsgbuf *ib)
 	return imsgbuf_take_cmsg(ib, &msg) == -1 ? -1 : 1;
 }
 
-/* Pair a marked message with its descriptor. */
+/*
+ * Pair a message with its descriptor, if it is marked.  Another one that came
+ * with bytes up to the end of this message and no further is nobody's: the
+ * message is refused before it is seen.
+ */
 static int
-imsgbuf_take_fd(struct imsgbuf *ib, struct imsg *im)
+imsgbuf_take_fd(struct imsgbuf *ib, struct imsg *im, int marked)
 {
-	if (ib->nfds == 0) {
+	size_t	 next = marked ? 1 : 0;
+
+	if (ib->nfds < next ||
+	    (ib->nfds > next && ib->fdend[next] <= ib->rpos)) {
 		errno = EBADMSG;
 		return -1;
 	}
-	im->fd = ib->fds[0];
-	ib->fds[0] = ib->fds[1];
-	ib->nfds--;
+	if (marked) {
+		im->fd = ib->fds[0];
+		ib->fds[0] = ib->fds[1];
+		ib->fdend[0] = ib->fdend[1];
+		ib->nfds--;
+	}
 	return 0;
 }
 
@@ -178,8 +204,6 @@ imsgbuf_get(struct imsgbuf *ib, struct imsg *im)
 
 	memset(im, 0, sizeof(*im));
 	im->fd = IMSG_FD_NONE;
-	if (ib->rlen == ib->rpos && ib->nfds > 0)
-		goto bad;
 	ibuf_from_buffer(&b, ib->rbuf + ib->rpos, ib->rlen - ib->rpos);
 	if (ibuf_get_n32(&b, &im->type) == -1 ||
 	    ibuf_get_n32(&b, &len) == -1 ||
@@ -187,19 +211,16 @@ imsgbuf_get(struct imsgbuf *ib, struct imsg *im)
 		return 0;
 	marked = (len & IMSG_FD_MARK) != 0;
 	len &= ~IMSG_FD_MARK;
-	if (len < IMSG_HEADER_SIZE || len > IMSG_MAX_SIZE)
-		goto bad;
+	if (len < IMSG_HEADER_SIZE || len > IMSG_MAX_SIZE) {
+		errno = EBADMSG;
+		return -1;
+	}
 	len -= IMSG_HEADER_SIZE;
 	if (ibuf_size(&b) < len)
 		return 0;
 	ibuf_from_buffer(&im->data, ibuf_data(&b), len);
 	ib->rpos += IMSG_HEADER_SIZE + len;
-	if (marked && imsgbuf_take_fd(ib, im) == -1)
-		return -1;
-	return 1;
-bad:
-	errno = EBADMSG;
-	return -1;
+	return imsgbuf_take_fd(ib, im, marked) == -1 ? -1 : 1;
 }
 
 struct ibuf *

@@ -31,8 +31,8 @@
 #include <stdint.h>
 
 #define IMSG_HEADER_SIZE	12
-#define IMSG_MAX_SIZE		16384
-#define IMSG_READ_SIZE		65536
+#define IMSG_MAX_SIZE		65536
+#define IMSG_READ_SIZE		(2 * IMSG_MAX_SIZE)
 
 /* imsg_get_fd() on a message whose descriptor the kernel had to drop. */
 #define IMSG_FD_NONE		(-1)
@@ -81,6 +81,7 @@ struct imsgbuf {
 	size_t			 rlen;		/* bytes in rbuf */
 	size_t			 rpos;		/* of these, consumed */
 	int			 fds[2];
+	size_t			 fdend[2];	/* its message begins before */
 	size_t			 nfds;
 };
 

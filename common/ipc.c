@@ -37,6 +37,7 @@
 
 static void	 ipc_on_read(evutil_socket_t, short, void *);
 static void	 ipc_on_write(evutil_socket_t, short, void *);
+static void	 ipc_on_more(evutil_socket_t, short, void *);
 
 struct ipc *
 ipc_new(struct event_base *base, int fd, enum role me, enum role peer,
@@ -60,11 +61,11 @@ ipc_new(struct event_base *base, int fd, enum role me, enum role peer,
 	event_assign(&ip->ip_rev, base, fd, EV_READ | EV_PERSIST,
 	    ipc_on_read, ip);
 	event_assign(&ip->ip_wev, base, fd, EV_WRITE, ipc_on_write, ip);
+	event_assign(&ip->ip_more, base, -1, 0, ipc_on_more, ip);
 	/* Nobody is heard before the parent, and nobody stops hearing it. */
-	if (peer != ROLE_PARENT) {
-		event_priority_set(&ip->ip_rev, 1);
-		event_priority_set(&ip->ip_wev, 1);
-	}
+	event_priority_set(&ip->ip_rev, peer == ROLE_PARENT ? 0 : 1);
+	event_priority_set(&ip->ip_wev, peer == ROLE_PARENT ? 0 : 1);
+	event_priority_set(&ip->ip_more, peer == ROLE_PARENT ? 0 : 1);
 	if (event_add(&ip->ip_rev, NULL) == -1)
 		fatalx("%s: event_add", __func__);
 	return ip;
@@ -81,6 +82,7 @@ ipc_free(struct ipc *ip)
 		return;
 	event_del(&ip->ip_rev);
 	event_del(&ip->ip_wev);
+	event_del(&ip->ip_more);
 	imsg_free(&ip->ip_imsg);
 	imsgbuf_clear(&ip->ip_buf);
 	close(ip->ip_buf.fd);
@@ -131,6 +133,16 @@ ipc_check(struct ipc *ip, const struct msg_desc *md, const struct imsg *im)
 	return 0;
 }
 
+/* The handler has said what is wrong; say with which message. */
+static int
+ipc_refused(struct ipc *ip, const struct msg_desc *md)
+{
+	char	 why[sizeof(ip->ip_why)];
+
+	strlcpy(why, ip->ip_why, sizeof(why));
+	return ipc_bad(ip, "%s: %s", md->md_name, why);
+}
+
 /* Check, decode and handle the message in ip_imsg. */
 static int
 ipc_dispatch(struct ipc *ip)
@@ -150,7 +162,7 @@ ipc_dispatch(struct ipc *ip)
 	ip->ip_busy = 1;
 	rv = ip->ip_handlers[md->md_type](ip, &m);
 	ip->ip_busy = 0;
-	return rv;
+	return rv == -1 ? ipc_refused(ip, md) : rv;
 }
 
 /* 1: handled one, 0: none is complete, -1: the peer is at fault. */
@@ -166,6 +178,19 @@ ipc_next(struct ipc *ip)
 	rv = ipc_dispatch(ip);
 	imsg_free(&ip->ip_imsg);
 	return rv == -1 ? -1 : 1;
+}
+
+/*
+ * A timer, as event_active() would have us called again before the loop looks
+ * at any other channel, the parent's included.
+ */
+static void
+ipc_ask_turn(struct ipc *ip)
+{
+	static const struct timeval	 at_once;
+
+	if (event_add(&ip->ip_more, &at_once) == -1)
+		fatalx("%s: event_add", __func__);
 }
 
 /* Up to IPC_BATCH messages, then the other channels have their turn. */
@@ -187,12 +212,24 @@ ipc_drain(struct ipc *ip)
 		if (n == 0)
 			return;
 	}
-	event_active(&ip->ip_rev, EV_TIMEOUT, 1);
+	ipc_ask_turn(ip);
+}
+
+static void
+ipc_on_more(evutil_socket_t fd, short what, void *arg)
+{
+	struct ipc	*ip = arg;
+
+	(void)fd, (void)what;
+	if (ip->ip_stuck)
+		ip->ip_gone(ip, "it does not read");
+	else
+		ipc_drain(ip);
 }
 
 /*
- * EV_TIMEOUT marks the turn that ipc_drain() asked for: what was read before
- * is handled before more is read, so the buffer never needs to grow.
+ * What was read before is handled before more is read, so the buffer never
+ * needs to grow.
  */
 static void
 ipc_on_read(evutil_socket_t fd, short what, void *arg)
@@ -200,25 +237,18 @@ ipc_on_read(evutil_socket_t fd, short what, void *arg)
 	struct ipc	*ip = arg;
 	int		 n;
 
-	(void)fd;
-	if (ip->ip_stuck) {
-		ip->ip_gone(ip, "it does not read");
+	(void)fd, (void)what;
+	if (event_pending(&ip->ip_more, EV_TIMEOUT, NULL))
 		return;
-	}
-	if (!(what & EV_TIMEOUT)) {
-		n = imsgbuf_read(&ip->ip_buf);
-		if (n == -1 && errno == EAGAIN)
-			return;
-		if (n == -1 && errno == EBADMSG) {
-			ip->ip_gone(ip, "too many descriptors");
-			return;
-		}
-		if (n <= 0) {
-			ip->ip_gone(ip, NULL);
-			return;
-		}
-	}
-	ipc_drain(ip);
+	n = imsgbuf_read(&ip->ip_buf);
+	if (n == -1 && errno == EAGAIN)
+		return;
+	if (n == -1 && errno == EBADMSG)
+		ip->ip_gone(ip, "too many descriptors");
+	else if (n <= 0)
+		ip->ip_gone(ip, NULL);
+	else
+		ipc_drain(ip);
 }
 
 static void
@@ -230,14 +260,15 @@ ipc_on_write(evutil_socket_t fd, short what, void *arg)
 	/* A failed write is a closed peer: the read side will tell. */
 	if (imsgbuf_write(&ip->ip_buf) == -1)
 		return;
+	if (imsgbuf_queuelen(&ip->ip_buf) > 0)
+		event_add(&ip->ip_wev, NULL);
+	/* Last, as its owner may free the channel. */
 	if (ip->ip_congested &&
 	    imsgbuf_queuelen(&ip->ip_buf) <= IPC_LOW_WATER) {
 		ip->ip_congested = 0;
 		if (ip->ip_drained != NULL)
 			ip->ip_drained(ip);
 	}
-	if (imsgbuf_queuelen(&ip->ip_buf) > 0)
-		event_add(&ip->ip_wev, NULL);
 }
 
 void
@@ -267,11 +298,13 @@ ipc_compose(struct ipc *ip, uint32_t type, int fd, const union msg *m)
 	if (queued > IPC_QUEUE_MAX) {
 		/* Its owner hears of it in a turn of its own. */
 		ip->ip_stuck = 1;
-		event_active(&ip->ip_rev, EV_TIMEOUT, 1);
+		ipc_ask_turn(ip);
 	}
 	if (queued > IPC_HIGH_WATER)
 		ip->ip_congested = 1;
-	event_add(&ip->ip_wev, NULL);
+	/* At the end of this turn, with what else it brings; see on_write. */
+	if (!event_pending(&ip->ip_wev, EV_WRITE, NULL))
+		event_active(&ip->ip_wev, EV_WRITE, 1);
 }
 
 int
@@ -291,11 +324,13 @@ ipc_read_one(struct ipc *ip)
 		if (poll(&pfd, 1, -1) == -1 && errno != EINTR)
 			return ipc_bad(ip, "poll: %s", strerror(errno));
 		n = imsgbuf_read(&ip->ip_buf);
+		if (n == -1 && errno == EBADMSG)
+			return ipc_bad(ip, "too many descriptors");
 		if (n == 0 || (n == -1 && errno != EAGAIN))
 			return ipc_bad(ip, "end of file");
 	}
 	/* What came with it waits for the loop. */
-	event_active(&ip->ip_rev, EV_TIMEOUT, 1);
+	ipc_ask_turn(ip);
 	return n;
 }
 

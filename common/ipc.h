@@ -47,6 +47,7 @@ struct ipc {
 	struct imsgbuf		 ip_buf;
 	struct event		 ip_rev;
 	struct event		 ip_wev;
+	struct event		 ip_more;	/* the next turn */
 	enum role		 ip_me;
 	enum role		 ip_peer;
 	uint32_t		 ip_state;	/* one of S_* */

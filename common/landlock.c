@@ -17,9 +17,9 @@
 /*
  * Every child runs this.  Landlock takes away what a seccomp filter cannot
  * tell apart: which path, which port, which process.  We give up everything
- * that the running kernel knows how to take; the first version, files, is
- * the least that we accept.  Headers in use know less than kernels in use,
- * so the numbers stand here.
+ * that the running kernel knows how to take, save to connect where that is a
+ * role's duty; the first version, files, is the least that we accept.  Headers
+ * in use know less than kernels in use, so the numbers stand here.
  */
 
 #ifdef __linux__
@@ -36,6 +36,7 @@
 #define LL_SYS_CREATE		444
 #define LL_SYS_RESTRICT		446
 #define LL_ASK_VERSION		1U
+#define LL_CONNECT_TCP		0x2
 
 struct ll_ruleset {
 	uint64_t	 fs;
@@ -54,7 +55,7 @@ static const struct ll_ruleset ll_added[] = {
 };
 
 void
-landlock_enter(void)
+landlock_enter(const struct sandbox *sb)
 {
 	struct ll_ruleset	 rs = { 0, 0, 0 };
 	long			 version, i;
@@ -70,6 +71,8 @@ landlock_enter(void)
 		rs.net |= ll_added[i].net;
 		rs.scoped |= ll_added[i].scoped;
 	}
+	if (sb->sb_connect)
+		rs.net &= ~(uint64_t)LL_CONNECT_TCP;
 	/* A kernel takes a longer struct than its own if the rest is zero. */
 	if ((fd = syscall(LL_SYS_CREATE, &rs, sizeof(rs), 0)) == -1)
 		fatal("Landlock: cannot make a rule set");

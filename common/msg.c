@@ -64,6 +64,34 @@ get_str(struct ibuf *b, const char **s, size_t max)
 }
 
 static int
+put_bytes(struct ibuf *b, const struct msg_bytes *mb, size_t max)
+{
+	if (mb->len > max) {
+		errno = EMSGSIZE;
+		return -1;
+	}
+	if (ibuf_add_n16(b, mb->len) == -1)
+		return -1;
+	return ibuf_add(b, mb->data, mb->len);
+}
+
+static int
+get_bytes(struct ibuf *b, struct msg_bytes *mb, size_t max)
+{
+	uint16_t	 len;
+
+	if (ibuf_get_n16(b, &len) == -1)
+		return -1;
+	if (len > max) {
+		errno = EBADMSG;
+		return -1;
+	}
+	mb->data = ibuf_data(b);
+	mb->len = len;
+	return ibuf_skip(b, len);
+}
+
+static int
 get_end(struct ibuf *b)
 {
 	if (ibuf_size(b) == 0)
@@ -77,18 +105,20 @@ get_end(struct ibuf *b)
 #define PUT_U32(n)	if (ibuf_add_n32(b, m->n) == -1) return -1;
 #define PUT_U64(n)	if (ibuf_add_n64(b, m->n) == -1) return -1;
 #define PUT_STR(n, max)	if (put_str(b, m->n, max) == -1) return -1;
+#define PUT_BYTES(n, max) if (put_bytes(b, &m->n, max) == -1) return -1;
 #define GET_U8(n)	if (ibuf_get_n8(b, &m->n) == -1) return -1;
 #define GET_U16(n)	if (ibuf_get_n16(b, &m->n) == -1) return -1;
 #define GET_U32(n)	if (ibuf_get_n32(b, &m->n) == -1) return -1;
 #define GET_U64(n)	if (ibuf_get_n64(b, &m->n) == -1) return -1;
 #define GET_STR(n, max)	if (get_str(b, &m->n, max) == -1) return -1;
+#define GET_BYTES(n, max) if (get_bytes(b, &m->n, max) == -1) return -1;
 
 #define S(x)								\
 int									\
 msg_##x##_put(struct ibuf *b, const struct msg_##x *m)			\
 {									\
 	(void)b, (void)m;						\
-	FIELDS_##x(PUT_U8, PUT_U16, PUT_U32, PUT_U64, PUT_STR)		\
+	FIELDS_##x(PUT_U8, PUT_U16, PUT_U32, PUT_U64, PUT_STR, PUT_BYTES) \
 	return 0;							\
 }									\
 									\
@@ -96,7 +126,7 @@ int									\
 msg_##x##_get(struct ibuf *b, struct msg_##x *m)			\
 {									\
 	(void)m;							\
-	FIELDS_##x(GET_U8, GET_U16, GET_U32, GET_U64, GET_STR)		\
+	FIELDS_##x(GET_U8, GET_U16, GET_U32, GET_U64, GET_STR, GET_BYTES) \
 	return get_end(b);						\
 }									\
 									\
@@ -120,21 +150,25 @@ MSG_STRUCTS(S)
 #define LEN_U64(n)	+ sizeof(uint64_t)
 #define MIN_STR(n, max)	+ STR_OVERHEAD
 #define MAX_STR(n, max)	+ STR_OVERHEAD + (max)
+#define MIN_BYTES(n, max) + sizeof(uint16_t)
+#define MAX_BYTES(n, max) + sizeof(uint16_t) + (max)
+#define MIN_LEN(x)							\
+	(0 FIELDS_##x(LEN_U8, LEN_U16, LEN_U32, LEN_U64, MIN_STR, MIN_BYTES))
+#define MAX_LEN(x)							\
+	(0 FIELDS_##x(LEN_U8, LEN_U16, LEN_U32, LEN_U64, MAX_STR, MAX_BYTES))
 
 static const struct msg_desc msg_table[MSG_MAX] = {
 #define M(type, x, from, to, fd, states)				\
 	[MSG_##type] = { #type, MSG_##type, from, to, states, fd,	\
-	    0 FIELDS_##x(LEN_U8, LEN_U16, LEN_U32, LEN_U64, MIN_STR),	\
-	    0 FIELDS_##x(LEN_U8, LEN_U16, LEN_U32, LEN_U64, MAX_STR),	\
-	    union_##x##_get, union_##x##_put },
+	    MIN_LEN(x), MAX_LEN(x), union_##x##_get, union_##x##_put },
 	MSG_TABLE(M)
 #undef M
 };
 
 /* Every message must fit in the channel's read buffer. */
 #define M(type, x, ...)							\
-_Static_assert(0 FIELDS_##x(LEN_U8, LEN_U16, LEN_U32, LEN_U64, MAX_STR)	\
-    <= IMSG_MAX_SIZE - IMSG_HEADER_SIZE, "message " #type " is too large");
+_Static_assert(MAX_LEN(x) <= IMSG_MAX_SIZE - IMSG_HEADER_SIZE,		\
+    "message " #type " is too large");
 MSG_TABLE(M)
 #undef M
 

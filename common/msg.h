@@ -28,14 +28,20 @@
 #include "imsg.h"
 #include "msgtab.h"
 
+struct msg_bytes {
+	const void	*data;
+	size_t		 len;
+};
+
 #define MSG_U8(n)	uint8_t n;
 #define MSG_U16(n)	uint16_t n;
 #define MSG_U32(n)	uint32_t n;
 #define MSG_U64(n)	uint64_t n;
 #define MSG_STR(n, max)	const char *n;
+#define MSG_BYTES(n, max) struct msg_bytes n;
 #define S(x)								\
 struct msg_##x {							\
-	FIELDS_##x(MSG_U8, MSG_U16, MSG_U32, MSG_U64, MSG_STR)		\
+	FIELDS_##x(MSG_U8, MSG_U16, MSG_U32, MSG_U64, MSG_STR, MSG_BYTES) \
 };									\
 int	 msg_##x##_put(struct ibuf *, const struct msg_##x *);		\
 int	 msg_##x##_get(struct ibuf *, struct msg_##x *);
@@ -46,8 +52,9 @@ MSG_STRUCTS(S)
 #undef MSG_U32
 #undef MSG_U64
 #undef MSG_STR
+#undef MSG_BYTES
 
-/* A received message.  Text points into the channel's read buffer. */
+/* A received message.  Text and bytes lie in the channel's read buffer. */
 union msg {
 #define S(x) struct msg_##x x;
 	MSG_STRUCTS(S)

@@ -26,6 +26,7 @@
  *
  *	U8 U16 U32 U64		numbers, network order
  *	STR(name, max)		text of at most max bytes, no NUL inside
+ *	BYTES(name, max)	any bytes, at most max of them
  *
  * Nothing here is a pointer or a size in the receiver: numbers name things
  * that the receiver looks up.
@@ -74,7 +75,8 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	/* slices */ \
 	M(CONF_CONTROL, conf_control, R_PARENT, R_POLICYD, FD_MUST, S_PREPARE) \
 	M(CONF_LIMITS, conf_limits, R_PARENT, R_POLICYD, FD_NEVER, S_PREPARE) \
-	M(CONF_SESSION, conf_session, R_PARENT, R_POLICYD, FD_NEVER, S_PREPARE) \
+	M(CONF_SESSION, conf_session, R_PARENT, R_POLICYD | R_RECORDER, \
+	    FD_NEVER, S_PREPARE) \
 	M(CONF_POLICY, conf_policy, R_PARENT, R_POLICYD, FD_NEVER, S_PREPARE) \
 	M(CONF_RULE, conf_rule, R_PARENT, R_POLICYD, FD_NEVER, S_PREPARE) \
 	M(CONF_COND, conf_cond, R_PARENT, R_POLICYD, FD_NEVER, S_PREPARE) \
@@ -90,9 +92,10 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	M(CONF_DECIDER, conf_decider, R_PARENT, R_DECIDERD, FD_NEVER, \
 	    S_PREPARE) \
 	M(CONF_CLUSTER, conf_cluster, R_PARENT, R_K8SD, FD_NEVER, S_PREPARE) \
-	M(CONF_FILE, conf_file, R_PARENT, R_DECIDERD | R_K8SD, FD_MUST, \
-	    S_PREPARE) \
+	M(CONF_FILE, conf_file, R_PARENT, R_DECIDERD | R_K8SD | R_ENGINE, \
+	    FD_MUST, S_PREPARE) \
 	M(CONF_ENGINE, conf_engine, R_PARENT, R_ENGINE, FD_NEVER, S_PREPARE) \
+	M(CONF_LISTEN, conf_listen, R_PARENT, R_ENGINE, FD_MUST, S_PREPARE) \
 	/* what control clients ask for and policyd cannot do */ \
 	M(STATUS_ASK, cookie, R_POLICYD, R_PARENT, FD_NEVER, S_WORK) \
 	M(STATUS_PROC, status_proc, R_PARENT, R_POLICYD, FD_NEVER, S_WORK) \
@@ -104,123 +107,244 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	M(PEER_ANSWER, peer_answer, R_PARENT, R_POLICYD, FD_NEVER, S_WORK) \
 	M(FOLLOW_ASK, follow, R_POLICYD, R_PARENT, FD_MUST, S_WORK) \
 	M(FOLLOW, follow, R_PARENT, R_RECORDER, FD_MUST, S_WORK) \
+	M(SESSION_ASK, session_ask, R_POLICYD, R_PARENT, FD_MUST, S_WORK) \
+	M(SESSION_DONE, session_done, R_PARENT, R_POLICYD, FD_NEVER, S_WORK) \
+	M(CLIENT, empty, R_PARENT, R_POLICYD, FD_MUST, S_WORK) \
 	M(AUDIT_ASK, cookie, R_POLICYD, R_RECORDER, FD_NEVER, S_OPEN) \
 	M(AUDIT_STATUS, audit_status, R_RECORDER, R_POLICYD, FD_NEVER, S_OPEN) \
 	/* sessions */ \
 	M(ENGINE_HELLO, generation, R_ENGINE, R_POLICYD, FD_NEVER, S_OPEN) \
+	M(ENGINE_TRUST, engine_trust, R_ENGINE, R_PARENT, FD_NEVER, S_COMMIT) \
 	M(ENGINE_BAD, engine_bad, R_POLICYD | R_RECORDER | R_DIALER, R_PARENT, \
 	    FD_NEVER, S_WORK) \
 	M(RECORD_SESSION, record_session, R_POLICYD, R_RECORDER, FD_NEVER, \
-	    S_OPEN)
+	    S_OPEN) \
+	/* a local sandbox and its engine */ \
+	M(BOX_LISTEN, box_listen, R_BOX, R_ENGINE, FD_MUST, S_OPEN) \
+	M(BOX_READY, box_ready, R_BOX, R_ENGINE, FD_NEVER, S_OPEN) \
+	M(BOX_TRUST, box_trust, R_ENGINE, R_BOX, FD_MUST, S_OPEN) \
+	M(BOX_GO, box_go, R_ENGINE, R_BOX, FD_NEVER, S_OPEN) \
+	/* a request: verdict, connection, records */ \
+	M(ASK, ask, R_ENGINE, R_POLICYD, FD_NEVER, S_OPEN) \
+	M(VERDICT, verdict, R_POLICYD, R_ENGINE, FD_NEVER, S_OPEN) \
+	M(GRANT, grant, R_POLICYD, R_DIALER, FD_NEVER, S_OPEN) \
+	M(DIALED, dialed, R_DIALER, R_ENGINE, FD_MUST, S_OPEN) \
+	M(DIAL_FAILED, dial_failed, R_DIALER, R_ENGINE, FD_NEVER, S_OPEN) \
+	M(SOCKET_ASK, socket_kind, R_DIALER, R_PARENT, FD_NEVER, S_WORK) \
+	M(SOCKET, socket_kind, R_PARENT, R_DIALER, FD_MUST, S_WORK) \
+	M(CREDIT, credit, R_RECORDER, R_ENGINE, FD_NEVER, S_OPEN) \
+	M(RECORD_OPENED, record_opened, R_ENGINE, R_RECORDER, FD_NEVER, \
+	    S_OPEN) \
+	M(RECORD_VERDICT, record_verdict, R_ENGINE, R_RECORDER, FD_NEVER, \
+	    S_OPEN) \
+	M(RECORD_HEAD, record_head, R_ENGINE, R_RECORDER, FD_NEVER, S_OPEN) \
+	M(RECORD_BODY, record_body, R_ENGINE, R_RECORDER, FD_NEVER, S_OPEN) \
+	M(RECORD_CLOSED, record_closed, R_ENGINE, R_RECORDER, FD_NEVER, \
+	    S_OPEN) \
+	M(RECORD_OTHER, record_other, R_ENGINE, R_RECORDER, FD_NEVER, S_OPEN)
 
-#define FIELDS_empty(U8, U16, U32, U64, STR)
+#define FIELDS_empty(U8, U16, U32, U64, STR, BYTES)
 
-#define FIELDS_cookie(U8, U16, U32, U64, STR) \
+#define FIELDS_cookie(U8, U16, U32, U64, STR, BYTES) \
 	U32(cookie)
 
-#define FIELDS_generation(U8, U16, U32, U64, STR) \
+#define FIELDS_generation(U8, U16, U32, U64, STR, BYTES) \
 	U64(generation)
 
 /* uid 0: stay who you are (started without privileges), no chroot. */
-#define FIELDS_boot(U8, U16, U32, U64, STR) \
+#define FIELDS_boot(U8, U16, U32, U64, STR, BYTES) \
 	U8(role) U8(log_level) U8(log_marks) U32(uid) U32(gid) \
 	STR(chroot, PATH_LEN) STR(session, NAME_LEN)
 
 /* The other end of a pair.  Session and instance name an engine. */
-#define FIELDS_channel(U8, U16, U32, U64, STR) \
+#define FIELDS_channel(U8, U16, U32, U64, STR, BYTES) \
 	U8(peer) U32(instance) STR(session, NAME_LEN)
 
-#define FIELDS_log_level(U8, U16, U32, U64, STR) \
+#define FIELDS_log_level(U8, U16, U32, U64, STR, BYTES) \
 	U8(level)
 
-#define FIELDS_conf_nak(U8, U16, U32, U64, STR) \
+#define FIELDS_conf_nak(U8, U16, U32, U64, STR, BYTES) \
 	U64(generation) STR(why, PATH_LEN)
 
-#define FIELDS_conf_control(U8, U16, U32, U64, STR) \
+#define FIELDS_conf_control(U8, U16, U32, U64, STR, BYTES) \
 	U8(read_only)
 
-#define FIELDS_conf_limits(U8, U16, U32, U64, STR) \
+#define FIELDS_conf_limits(U8, U16, U32, U64, STR, BYTES) \
 	U32(clients)
 
-#define FIELDS_conf_session(U8, U16, U32, U64, STR) \
+#define FIELDS_conf_session(U8, U16, U32, U64, STR, BYTES) \
 	STR(session, NAME_LEN) STR(policy, NAME_LEN)
 
 /* Rules follow their policy, conditions their rule. */
-#define FIELDS_conf_policy(U8, U16, U32, U64, STR) \
+#define FIELDS_conf_policy(U8, U16, U32, U64, STR, BYTES) \
 	STR(name, NAME_LEN) U8(allow) U8(refuse) U8(on_full) \
 	U64(quota_out) U32(pause_denials) U64(pause_ms)
 
 /* body is the limit in bytes, or UINT64_MAX. */
-#define FIELDS_conf_rule(U8, U16, U32, U64, STR) \
+#define FIELDS_conf_rule(U8, U16, U32, U64, STR, BYTES) \
 	U32(index) U8(kind) U8(tcp) U8(scheme) U8(to_private) U64(body) \
 	U64(timeout_ms) U8(cache) U64(ttl_ms) U32(uses) U32(messages)
 
 /* A host, path, method, prefix or decider; ports; metadata has a value. */
-#define FIELDS_conf_cond(U8, U16, U32, U64, STR) \
+#define FIELDS_conf_cond(U8, U16, U32, U64, STR, BYTES) \
 	U8(kind) U16(first) U16(last) STR(text, PATH_LEN) STR(value, PATH_LEN)
 
-#define FIELDS_conf_redact(U8, U16, U32, U64, STR) \
+#define FIELDS_conf_redact(U8, U16, U32, U64, STR, BYTES) \
 	STR(policy, NAME_LEN) U8(kind) STR(name, NAME_LEN)
 
-#define FIELDS_conf_dial(U8, U16, U32, U64, STR) \
+#define FIELDS_conf_dial(U8, U16, U32, U64, STR, BYTES) \
 	U64(timeout_ms)
 
-#define FIELDS_conf_host(U8, U16, U32, U64, STR) \
+#define FIELDS_conf_host(U8, U16, U32, U64, STR, BYTES) \
 	STR(name, HOST_LEN) STR(address, ADDRESS_LEN)
 
-#define FIELDS_conf_resolver(U8, U16, U32, U64, STR) \
+#define FIELDS_conf_resolver(U8, U16, U32, U64, STR, BYTES) \
 	STR(address, ADDRESS_LEN) U16(port)
 
-#define FIELDS_conf_deny_net(U8, U16, U32, U64, STR) \
+#define FIELDS_conf_deny_net(U8, U16, U32, U64, STR, BYTES) \
 	STR(prefix, ADDRESS_LEN)
 
-#define FIELDS_conf_decider(U8, U16, U32, U64, STR) \
+#define FIELDS_conf_decider(U8, U16, U32, U64, STR, BYTES) \
 	STR(name, NAME_LEN) U8(kind) U8(api) U8(persistent) \
 	STR(url, PATH_LEN) STR(model, NAME_LEN) \
 	U64(timeout_ms) U32(concurrency)
 
-#define FIELDS_conf_cluster(U8, U16, U32, U64, STR) \
+#define FIELDS_conf_cluster(U8, U16, U32, U64, STR, BYTES) \
 	STR(name, NAME_LEN) U8(in_cluster) STR(context, PATH_LEN) \
 	STR(server, PATH_LEN) STR(user, PATH_LEN)
 
 /* Key, prompt, token, certificate, ...: of the object sent before it. */
-#define FIELDS_conf_file(U8, U16, U32, U64, STR) \
+#define FIELDS_conf_file(U8, U16, U32, U64, STR, BYTES) \
 	U8(what)
 
-#define FIELDS_conf_engine(U8, U16, U32, U64, STR) \
+#define FIELDS_conf_engine(U8, U16, U32, U64, STR, BYTES) \
 	STR(policy, NAME_LEN) U8(refuse) U32(capture) U8(capture_hash) \
 	U32(connections) U64(handshake_ms) U64(head_ms) U64(response_ms) \
 	U64(idle_ms) U64(tunnel_ms)
 
-#define FIELDS_conf_audit(U8, U16, U32, U64, STR) \
+/* A bound socket: one of listen_kind. */
+#define FIELDS_conf_listen(U8, U16, U32, U64, STR, BYTES) \
+	U8(kind) U8(transparent)
+
+#define FIELDS_conf_audit(U8, U16, U32, U64, STR, BYTES) \
 	STR(path, PATH_LEN)
 
-#define FIELDS_status_proc(U8, U16, U32, U64, STR) \
+#define FIELDS_status_proc(U8, U16, U32, U64, STR, BYTES) \
 	U32(cookie) U8(role) U32(pid) STR(session, NAME_LEN)
 
-#define FIELDS_status_end(U8, U16, U32, U64, STR) \
+#define FIELDS_status_end(U8, U16, U32, U64, STR, BYTES) \
 	U32(cookie) U64(generation) U64(started) U8(privileged) \
 	U8(log_level) STR(configuration, PATH_LEN)
 
-#define FIELDS_reload_done(U8, U16, U32, U64, STR) \
+#define FIELDS_reload_done(U8, U16, U32, U64, STR, BYTES) \
 	U32(cookie) U8(result) U64(generation) STR(text, TEXT_LEN)
 
-#define FIELDS_peer_answer(U8, U16, U32, U64, STR) \
+#define FIELDS_peer_answer(U8, U16, U32, U64, STR, BYTES) \
 	U32(cookie) U8(welcome)
 
 /* An empty session means all of them; kinds is a set of 1 << record kind. */
-#define FIELDS_follow(U8, U16, U32, U64, STR) \
+#define FIELDS_follow(U8, U16, U32, U64, STR, BYTES) \
 	U32(kinds) STR(session, NAME_LEN)
 
-#define FIELDS_audit_status(U8, U16, U32, U64, STR) \
+/* A session for a sandbox whose box is at the other end of the descriptor. */
+#define FIELDS_session_ask(U8, U16, U32, U64, STR, BYTES) \
+	U32(cookie) STR(session, NAME_LEN) STR(policy, NAME_LEN)
+
+#define FIELDS_session_done(U8, U16, U32, U64, STR, BYTES) \
+	U32(cookie) U8(ok) STR(text, PATH_LEN)
+
+#define FIELDS_audit_status(U8, U16, U32, U64, STR, BYTES) \
 	U32(cookie) U64(seq) U32(followers) STR(path, PATH_LEN)
 
-#define FIELDS_engine_bad(U8, U16, U32, U64, STR) \
+/* The certificate of a session's CA, as PEM and as a Java key store. */
+#define FIELDS_engine_trust(U8, U16, U32, U64, STR, BYTES) \
+	STR(ca, 4096) BYTES(java, 4096)
+
+#define FIELDS_engine_bad(U8, U16, U32, U64, STR, BYTES) \
 	U32(instance) STR(why, PATH_LEN)
 
 /* Times are nanoseconds since the epoch. */
-#define FIELDS_record_session(U8, U16, U32, U64, STR) \
+#define FIELDS_record_session(U8, U16, U32, U64, STR, BYTES) \
 	U8(kind) U64(at) STR(session, NAME_LEN) STR(policy, NAME_LEN) \
+	STR(reason, PATH_LEN)
+
+/* What listens, or reports packets, in the sandbox: one of listen_kind. */
+#define FIELDS_box_listen(U8, U16, U32, U64, STR, BYTES) \
+	U8(kind)
+
+/* redirect: every TCP port arrives, not only the well-known ones. */
+#define FIELDS_box_ready(U8, U16, U32, U64, STR, BYTES) \
+	U8(redirect)
+
+/* A sealed memory file: one of trust_kind. */
+#define FIELDS_box_trust(U8, U16, U32, U64, STR, BYTES) \
+	U8(kind)
+
+#define FIELDS_box_go(U8, U16, U32, U64, STR, BYTES) \
+	STR(session, NAME_LEN)
+
+/*
+ * May this be?  With dial other than 0, an allowed request is also granted a
+ * connection, which the dialer hands over under that number.  length is that
+ * of the body, UINT64_MAX if nobody knows it yet.
+ */
+#define FIELDS_ask(U8, U16, U32, U64, STR, BYTES) \
+	U32(id) U32(dial) U8(about) U8(scheme) U16(port) U64(length) \
+	STR(host, HOST_LEN) STR(method, METHOD_LEN) STR(path, URL_LEN)
+
+/*
+ * scope says how far the verdict reaches, rule is UINT32_MAX for the default,
+ * body is the limit in bytes.
+ */
+#define FIELDS_verdict(U8, U16, U32, U64, STR, BYTES) \
+	U32(id) U8(verdict) U8(scope) U8(rule_kind) U32(rule) \
+	U64(generation) U64(body) STR(reason, PATH_LEN)
+
+/* nets: prefixes that the rule opens, separated by spaces. */
+#define FIELDS_grant(U8, U16, U32, U64, STR, BYTES) \
+	U32(instance) U32(dial) U16(port) U8(to_private) \
+	STR(host, HOST_LEN) STR(nets, PATH_LEN)
+
+#define FIELDS_dialed(U8, U16, U32, U64, STR, BYTES) \
+	U32(dial) STR(address, ADDRESS_LEN)
+
+#define FIELDS_dial_failed(U8, U16, U32, U64, STR, BYTES) \
+	U32(dial) U8(failure) STR(why, PATH_LEN)
+
+#define FIELDS_socket_kind(U8, U16, U32, U64, STR, BYTES) \
+	U8(kind)
+
+/* So many requests more may be opened. */
+#define FIELDS_credit(U8, U16, U32, U64, STR, BYTES) \
+	U32(count)
+
+/* fields: the head's field lines, "name: value\r\n" each. */
+#define FIELDS_record_opened(U8, U16, U32, U64, STR, BYTES) \
+	U64(request) U64(at) U8(scheme) U8(protocol) U16(port) \
+	STR(host, HOST_LEN) STR(method, METHOD_LEN) STR(path, URL_LEN) \
+	BYTES(fields, FIELDS_LEN)
+
+#define FIELDS_record_verdict(U8, U16, U32, U64, STR, BYTES) \
+	U64(request) U64(at) U8(verdict) U8(rule_kind) U32(rule) \
+	STR(reason, PATH_LEN)
+
+#define FIELDS_record_head(U8, U16, U32, U64, STR, BYTES) \
+	U64(request) U16(status) STR(address, ADDRESS_LEN) \
+	BYTES(fields, FIELDS_LEN)
+
+/* A piece of a body's beginning; answer 0 is the request's, 1 the reply's. */
+#define FIELDS_record_body(U8, U16, U32, U64, STR, BYTES) \
+	U64(request) U8(answer) BYTES(data, 4096)
+
+/* failed: the request was allowed and did not end cleanly; then why. */
+#define FIELDS_record_closed(U8, U16, U32, U64, STR, BYTES) \
+	U64(request) U64(at) U8(failed) U64(bytes_in) U64(bytes_out) \
+	U64(request_body) U64(answer_body) \
+	BYTES(request_hash, 32) BYTES(answer_hash, 32) STR(reason, PATH_LEN)
+
+/* What never became a request: a refused connection, a name asked. */
+#define FIELDS_record_other(U8, U16, U32, U64, STR, BYTES) \
+	U8(kind) U64(at) U8(protocol) U16(port) STR(host, HOST_LEN) \
 	STR(reason, PATH_LEN)
 
 /* Each list once; several rows may share one. */
@@ -229,10 +353,15 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	S(conf_nak) S(conf_control) S(conf_limits) S(conf_session) \
 	S(conf_policy) S(conf_rule) S(conf_cond) S(conf_redact) S(conf_dial) \
 	S(conf_host) S(conf_resolver) S(conf_deny_net) S(conf_decider) \
-	S(conf_cluster) S(conf_file) S(conf_engine) \
+	S(conf_cluster) S(conf_file) S(conf_engine) S(conf_listen) \
 	S(conf_audit) S(status_proc) S(status_end) S(reload_done) \
-	S(peer_answer) S(follow) S(audit_status) S(engine_bad) \
-	S(record_session)
+	S(peer_answer) S(follow) S(session_ask) S(session_done) \
+	S(audit_status) S(engine_bad) \
+	S(engine_trust) \
+	S(record_session) S(box_listen) S(box_ready) S(box_trust) S(box_go) \
+	S(ask) S(verdict) S(grant) S(dialed) S(dial_failed) S(socket_kind) \
+	S(credit) S(record_opened) S(record_verdict) S(record_head) \
+	S(record_body) S(record_closed) S(record_other)
 
 enum msg_type {
 	MSG_NONE,
@@ -263,6 +392,76 @@ enum file_kind {
 	FILE_CERTIFICATE,
 	FILE_PASSWORD,
 	FILE_KIND_MAX
+};
+
+enum listen_kind {
+	LISTEN_TCP,		/* everything but DNS */
+	LISTEN_DNS_UDP,
+	LISTEN_DNS_TCP,
+	LISTEN_NFLOG,		/* what the fence refused */
+	LISTEN_KIND_MAX
+};
+
+enum trust_kind {
+	TRUST_CA,		/* the session's CA, PEM */
+	TRUST_BUNDLE,		/* the public bundle and the CA, PEM */
+	TRUST_JAVA,		/* the CA as a Java key store */
+	TRUST_KIND_MAX
+};
+
+enum question {
+	ABOUT_CONNECTION,	/* before anything is read: tcp, pass */
+	ABOUT_REQUEST,
+	QUESTION_MAX
+};
+
+enum url_scheme {
+	URL_HTTP,
+	URL_HTTPS,
+	URL_TCP,		/* not looked into */
+	URL_SCHEME_MAX
+};
+
+enum verdict {
+	VERDICT_ALLOW,
+	VERDICT_DENY,
+	VERDICT_LOOK,		/* of a connection: read it, then ask again */
+	VERDICT_MAX
+};
+
+/* For what else the verdict holds, until the generation changes. */
+enum verdict_scope {
+	VERDICT_ONCE,
+	VERDICT_HOST,		/* session, host, port and scheme */
+	VERDICT_SCOPE_MAX
+};
+
+#define RULE_NONE	UINT32_MAX	/* the default decided */
+
+enum dial_failure {
+	DIAL_ADDRESS_REFUSED,	/* by the address policy */
+	DIAL_UNREACHABLE,	/* no such name, no answer, refused */
+	DIAL_FAILURE_MAX
+};
+
+enum socket_kind {
+	SOCKET_TCP4,
+	SOCKET_TCP6,
+	SOCKET_UDP4,
+	SOCKET_UDP6,
+	SOCKET_KIND_MAX
+};
+
+enum protocol {
+	PROTOCOL_HTTP10,
+	PROTOCOL_HTTP11,
+	PROTOCOL_H2,
+	PROTOCOL_TCP,
+	PROTOCOL_UDP,
+	PROTOCOL_ICMP,
+	PROTOCOL_OTHER,
+	PROTOCOL_TLS,		/* it never came to HTTP */
+	PROTOCOL_MAX
 };
 
 /* Kinds of record; record_kind_name() has the words. */

@@ -31,6 +31,7 @@ static const char *const role_names[ROLE_MAX] = {
 	[ROLE_DECIDERD] = "deciderd",
 	[ROLE_K8SD] = "k8sd",
 	[ROLE_ENGINE] = "tlsengine",
+	[ROLE_BOX] = "box",
 };
 
 const char *

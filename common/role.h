@@ -31,6 +31,7 @@ enum role {
 	ROLE_DECIDERD,
 	ROLE_K8SD,
 	ROLE_ENGINE,
+	ROLE_BOX,		/* in a sandbox: trusted by nobody */
 	ROLE_MAX
 };
 
@@ -42,6 +43,7 @@ enum role {
 #define R_DECIDERD	(1U << ROLE_DECIDERD)
 #define R_K8SD		(1U << ROLE_K8SD)
 #define R_ENGINE	(1U << ROLE_ENGINE)
+#define R_BOX		(1U << ROLE_BOX)
 #define R_VOTERS	(R_POLICYD | R_RECORDER | R_DIALER | R_DECIDERD | R_K8SD)
 #define R_CHILDREN	(R_VOTERS | R_ENGINE)
 
@@ -49,6 +51,9 @@ enum role {
 #define HOST_LEN	253
 #define ADDRESS_LEN	64	/* printed, with a prefix length */
 #define PATH_LEN	1024
+#define METHOD_LEN	32
+#define URL_LEN		16384	/* path and query of a request */
+#define FIELDS_LEN	32768	/* all field lines of a head */
 #define TEXT_LEN	8192	/* error text that goes back to a client */
 
 /* NULL for a number that is no role. */

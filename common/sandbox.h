@@ -26,6 +26,9 @@
 #include <sys/types.h>
 #include <sys/resource.h>
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #ifdef __linux__
 #include <seccomp.h>
 #else
@@ -37,8 +40,21 @@ struct sandbox_group {
 	const int	*sg_calls;	/* up to SANDBOX_END */
 };
 
+/* A call that is permitted with these values of its arguments only. */
+struct sandbox_narrow {
+	const char	*sn_why;
+	int		 sn_call;
+	unsigned int	 sn_count;
+	struct {
+		unsigned int	 arg;
+		uint64_t	 value;
+	}		 sn_args[2];
+};
+
 struct sandbox {
 	const struct sandbox_group	*sb_groups;	/* up to a NULL reason */
+	const struct sandbox_narrow	*sb_narrow;	/* likewise, or NULL */
+	bool				 sb_connect;	/* TCP, to anywhere */
 	const char			*sb_pledge;	/* OpenBSD */
 	rlim_t				 sb_files;	/* descriptors */
 };
@@ -56,6 +72,6 @@ struct identity {
 void	 sandbox_drop(const struct identity *);
 void	 sandbox_limit(const struct sandbox *);
 void	 sandbox_enter(const struct sandbox *);
-void	 landlock_enter(void);
+void	 landlock_enter(const struct sandbox *);
 
 #endif /* SANDBOX_H */

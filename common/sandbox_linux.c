@@ -29,6 +29,7 @@
 
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #include <linux/capability.h>
@@ -162,6 +163,14 @@ sandbox_limit(const struct sandbox *sb)
 	    files < rl.rlim_max ? files : rl.rlim_max);
 }
 
+/* MSG_FASTOPEN connects, past connect(2) and past Landlock. */
+static int
+allow_send(scmp_filter_ctx ctx, int call, unsigned int flags)
+{
+	return seccomp_rule_add(ctx, SCMP_ACT_ALLOW, call, 1,
+	    SCMP_CMP(flags, SCMP_CMP_MASKED_EQ, MSG_FASTOPEN, 0));
+}
+
 static void
 allow(scmp_filter_ctx ctx, int call)
 {
@@ -170,7 +179,13 @@ allow(scmp_filter_ctx ctx, int call)
 	/* libseccomp's numbers below zero are calls this machine lacks. */
 	if (call < 0)
 		return;
-	if ((rv = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, call, 0)) != 0)
+	if (call == SCMP_SYS(sendmsg))
+		rv = allow_send(ctx, call, 2);
+	else if (call == SCMP_SYS(sendto) || call == SCMP_SYS(sendmmsg))
+		rv = allow_send(ctx, call, 3);
+	else
+		rv = seccomp_rule_add(ctx, SCMP_ACT_ALLOW, call, 0);
+	if (rv != 0)
 		fatalx("seccomp: call %d: %s", call, strerror(-rv));
 }
 
@@ -188,7 +203,8 @@ allow_groups(scmp_filter_ctx ctx, const struct sandbox_group *sg)
 static void
 allow_narrowly(scmp_filter_ctx ctx)
 {
-	static const int	 flags[] = { F_GETFL, F_SETFL, F_GETFD, F_SETFD };
+	static const int	 flags[] = { F_GETFL, F_SETFL, F_GETFD, F_SETFD,
+	    F_ADD_SEALS };
 	size_t			 i;
 	int			 rv = 0;
 
@@ -203,6 +219,23 @@ allow_narrowly(scmp_filter_ctx ctx)
 		    SCMP_A1(SCMP_CMP_EQ, flags[i], 0));
 	if (rv != 0)
 		fatalx("seccomp: cannot narrow a call");
+}
+
+static void
+allow_role_narrowly(scmp_filter_ctx ctx, const struct sandbox_narrow *sn)
+{
+	struct scmp_arg_cmp	 cmp[2];
+	unsigned int		 i;
+	int			 rv;
+
+	for (; sn != NULL && sn->sn_why != NULL; sn++) {
+		for (i = 0; i < sn->sn_count; i++)
+			cmp[i] = SCMP_CMP(sn->sn_args[i].arg, SCMP_CMP_EQ,
+			    sn->sn_args[i].value, 0);
+		if ((rv = seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW,
+		    sn->sn_call, sn->sn_count, cmp)) != 0)
+			fatalx("seccomp: %s: %s", sn->sn_why, strerror(-rv));
+	}
 }
 
 static void
@@ -226,12 +259,13 @@ sandbox_enter(const struct sandbox *sb)
 	scmp_filter_ctx	 ctx;
 	int		 rv;
 
-	landlock_enter();
+	landlock_enter(sb);
 	if ((ctx = seccomp_init(SANDBOX_DEFAULT)) == NULL)
 		fatalx("seccomp: cannot begin a filter");
 	allow_groups(ctx, common_groups);
 	allow_groups(ctx, sb->sb_groups);
 	allow_narrowly(ctx);
+	allow_role_narrowly(ctx, sb->sb_narrow);
 	deny_softly(ctx);
 	if ((rv = seccomp_load(ctx)) != 0)
 		fatalx("seccomp: %s", strerror(-rv));

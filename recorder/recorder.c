@@ -76,14 +76,6 @@ recorder_parent_conf_audit_same(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
-/* Records about sessions have no header or query that this could name. */
-static int
-recorder_parent_conf_redact(struct ipc *ip, const union msg *m)
-{
-	(void)ip, (void)m;
-	return 0;
-}
-
 static int
 recorder_parent_follow(struct ipc *ip, const union msg *m)
 {
@@ -96,6 +88,7 @@ static const ipc_handler parent_handlers[MSG_MAX] = {
 	[MSG_CONF_AUDIT] = recorder_parent_conf_audit,
 	[MSG_CONF_AUDIT_SAME] = recorder_parent_conf_audit_same,
 	[MSG_CONF_REDACT] = recorder_parent_conf_redact,
+	[MSG_CONF_SESSION] = recorder_parent_conf_session,
 	[MSG_FOLLOW] = recorder_parent_follow,
 };
 
@@ -103,8 +96,6 @@ static const ipc_handler policyd_handlers[MSG_MAX] = {
 	[MSG_RECORD_SESSION] = recorder_policyd_record_session,
 	[MSG_AUDIT_ASK] = recorder_policyd_audit_ask,
 };
-
-static const ipc_handler engine_handlers[MSG_MAX];
 
 /*
  * policyd is not heard before there is a generation: it may have its own
@@ -114,7 +105,7 @@ static int
 recorder_channel(const struct msg_channel *m, int fd)
 {
 	if (m->peer == ROLE_ENGINE) {
-		child_engine(m, fd, engine_handlers);
+		engine_new(m, fd);
 		return 0;
 	}
 	if (m->peer != ROLE_POLICYD || policyd != NULL)
@@ -130,12 +121,14 @@ recorder_begin(uint64_t generation)
 {
 	(void)generation;
 	audit_begin();
+	redact_begin();
 }
 
 static void
 recorder_commit(void)
 {
 	audit_commit();
+	redact_commit();
 	if (!running && policyd != NULL &&
 	    event_add(&policyd->ip_rev, NULL) == -1)
 		fatalx("%s: event_add", policyd->ip_name);

@@ -25,13 +25,14 @@
 
 #include <sys/types.h>
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include <event2/event.h>
 
+#include "ipc.h"
 #include "jsonw.h"
-#include "msg.h"
 
 #define LINE_LEN_MAX		(256 * 1024)	/* with its newline */
 #define HASH_HEX		64		/* SHA-256 in hex */
@@ -114,6 +115,27 @@ void		 follower_new(int, const struct msg_follow *);
 void		 follower_send(const struct line *);
 void		 follower_flush(void);
 uint32_t	 follower_count(void);
+
+/* redact.c */
+struct redact_field {
+	const char	*rf_name;
+	size_t		 rf_nlen;
+	const char	*rf_value;
+	size_t		 rf_vlen;
+	int		 rf_secret;
+};
+
+void		 redact_begin(void);
+void		 redact_commit(void);
+int		 redact_next(const char *, const char **, size_t *,
+		    struct redact_field *);
+const char	*redact_path(const char *, const char *, char *, size_t);
+int		 recorder_parent_conf_redact(struct ipc *, const union msg *);
+int		 recorder_parent_conf_session(struct ipc *,
+		    const union msg *);
+
+/* request.c */
+void		 engine_new(const struct msg_channel *, int);
 
 extern const struct sandbox	 recorder_sandbox;
 

@@ -15,19 +15,52 @@
  */
 
 /*
- * egressd-tlsengine: the gate of one session.  Until it is handed listeners it
- * only takes its settings and tells policyd that it is there.
+ * egressd-tlsengine: the gate of one session.
  */
 
+#include <malloc.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
+#include "jks.h"
 #include "log.h"
 #include "tlsengine.h"
 
-static struct settings	 running, candidate;
-static uint64_t		 generation;
-static struct ipc	*policyd;
-static int		 announced;
+#define SESSION_S	(8 * 3600)	/* life of a CA that we make */
+#define HEAP_KEEP	(4 * 1024 * 1024)	/* bytes */
+#define JAVA_PASSWORD	"changeit"	/* Java's own default; no secret */
+
+struct settings		 settings;
+uint64_t		 generation;
+struct ipc		*policyd;
+struct ipc		*recorder;
+struct mint		*mint;
+SSL_CTX			*server_ctx;
+
+static struct settings	 candidate;
+static uint64_t		 candidate_generation;
+static struct secret	*files[FILE_KIND_MAX];
+static char		 refusal[PATH_LEN];
+
+uint64_t
+now_ns(void)
+{
+	struct timespec	 ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+void
+set_timer(struct event *ev, uint64_t ms)
+{
+	struct timeval	 tv = { ms / 1000, ms % 1000 * 1000 };
+
+	event_add(ev, &tv);
+}
+
+/* ---- configuration ------------------------------------------------------- */
 
 static int
 tlsengine_parent_conf_engine(struct ipc *ip, const union msg *m)
@@ -48,47 +81,184 @@ tlsengine_parent_conf_engine(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
+static int
+tlsengine_parent_conf_file(struct ipc *ip, const union msg *m)
+{
+	return child_read_file(ip, m, files, child_session, refusal,
+	    sizeof(refusal));
+}
+
+static void
+tlsengine_begin(uint64_t gen)
+{
+	size_t	 i;
+
+	candidate_generation = gen;
+	memset(&candidate, 0, sizeof(candidate));
+	for (i = 0; i < FILE_KIND_MAX; i++) {
+		secret_free(files[i]);
+		files[i] = NULL;
+	}
+	refusal[0] = '\0';
+	listen_begin();
+	/* From here on every request is put to policyd again. */
+	verdict_forget();
+}
+
+static int
+choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *outlen,
+    const unsigned char *in, unsigned int inlen, void *arg)
+{
+	static const unsigned char	 ours[] = "\x08http/1.1";
+	unsigned char			*chosen;
+
+	(void)ssl, (void)arg;
+	if (SSL_select_next_proto(&chosen, outlen, ours, sizeof(ours) - 1, in,
+	    inlen) != OPENSSL_NPN_NEGOTIATED)
+		return SSL_TLSEXT_ERR_NOACK;
+	*out = chosen;
+	return SSL_TLSEXT_ERR_OK;
+}
+
+/* What origins are verified against. */
+const struct secret *
+trust_bundle(void)
+{
+	return files[FILE_TRUST];
+}
+
+/* The CA as Java reads it; the caller frees. */
+unsigned char *
+trust_java(size_t *len)
+{
+	struct jks_entry	 entry = { .je_alias = "egressd" };
+	unsigned char		*java;
+
+	entry.je_der = mint_ca_der(mint, &entry.je_derlen);
+	if (jks_write(&entry, 1, JAVA_PASSWORD, time(NULL), &java, len) == -1)
+		fatalx("session %s: Java trust store", child_session);
+	return java;
+}
+
+static void
+publish_trust(void)
+{
+	unsigned char	*java;
+	size_t		 len, javalen;
+
+	java = trust_java(&javalen);
+	ipc_send(child_parent, -1, ENGINE_TRUST, engine_trust,
+	    .ca = mint_ca_pem(mint, &len), .java = { java, javalen });
+	free(java);
+}
+
+/* The CA is made here, or given; its key is nowhere else. */
+static void
+make_mint(void)
+{
+	time_t		 end = time(NULL) + SESSION_S;
+	const char	*why;
+
+	if (files[FILE_CERTIFICATE] != NULL && files[FILE_KEY] != NULL)
+		mint = mint_load(files[FILE_CERTIFICATE]->sc_data,
+		    files[FILE_CERTIFICATE]->sc_len, files[FILE_KEY]->sc_data,
+		    files[FILE_KEY]->sc_len, end, &why);
+	else
+		mint = mint_new(child_session, end, &why);
+	if (mint == NULL)
+		fatalx("session %s: CA: %s", child_session, why);
+	if ((server_ctx = mint_server_ctx(mint)) == NULL)
+		fatalx("session %s: no TLS context", child_session);
+	SSL_CTX_set_alpn_select_cb(server_ctx, choose_protocol, NULL);
+	log_info("session %s: CA %s", child_session, mint_ca_fingerprint(mint));
+	publish_trust();
+}
+
+/* Engines have no vote: one that cannot work under this ends. */
+static void
+tlsengine_commit(void)
+{
+	const char	*why;
+
+	if (refusal[0] != '\0')
+		fatalx("session %s: %s", child_session, refusal);
+	if (policyd == NULL || recorder == NULL)
+		fatalx("session %s: a channel is missing", child_session);
+	if (files[FILE_TRUST] == NULL ||
+	    upstream_init(files[FILE_TRUST]->sc_data,
+	    files[FILE_TRUST]->sc_len, &why) == -1)
+		fatalx("session %s: upstream trust: %s", child_session,
+		    files[FILE_TRUST] == NULL ? "there is none" : why);
+	settings = candidate;
+	generation = candidate_generation;
+	verdict_forget();
+	upstream_forget_idle();
+	listen_commit();
+	if (mint == NULL) {
+		make_mint();
+		box_hear();
+		ipc_send(policyd, -1, ENGINE_HELLO, generation, generation);
+	} else
+		conns_recheck();
+	log_debug("session %s: policy %s", child_session, settings.st_policy);
+}
+
+/* ---- channels ------------------------------------------------------------ */
+
 static const ipc_handler parent_handlers[MSG_MAX] = {
 	CHILD_HANDLERS,
 	[MSG_CONF_ENGINE] = tlsengine_parent_conf_engine,
+	[MSG_CONF_FILE] = tlsengine_parent_conf_file,
+	[MSG_CONF_LISTEN] = tlsengine_parent_conf_listen,
 };
 
-static const ipc_handler no_handlers[MSG_MAX];
+static const ipc_handler policyd_handlers[MSG_MAX] = {
+	[MSG_VERDICT] = tlsengine_policyd_verdict,
+};
+
+static const ipc_handler recorder_handlers[MSG_MAX] = {
+	[MSG_CREDIT] = tlsengine_recorder_credit,
+};
+
+static const ipc_handler dialer_handlers[MSG_MAX] = {
+	[MSG_DIALED] = tlsengine_dialer_dialed,
+	[MSG_DIAL_FAILED] = tlsengine_dialer_dial_failed,
+};
 
 static int
 tlsengine_channel(const struct msg_channel *mc, int fd)
 {
 	switch (mc->peer) {
 	case ROLE_POLICYD:
-		policyd = child_peer(ROLE_POLICYD, fd, no_handlers);
+		policyd = child_peer(ROLE_POLICYD, fd, policyd_handlers);
 		return 0;
 	case ROLE_RECORDER:
+		recorder = child_peer(ROLE_RECORDER, fd, recorder_handlers);
+		return 0;
 	case ROLE_DIALER:
-		child_peer(mc->peer, fd, no_handlers);
+		child_peer(ROLE_DIALER, fd, dialer_handlers);
+		return 0;
+	case ROLE_BOX:
+		box_attach(fd);
 		return 0;
 	default:
 		return -1;
 	}
 }
 
+/*
+ * Buffers come and go with each request.  Freed memory that libc gives back
+ * to the kernel at once is faulted in again with the next, page by page.
+ */
 static void
-tlsengine_begin(uint64_t gen)
+tlsengine_warm(void)
 {
-	generation = gen;
-	memset(&candidate, 0, sizeof(candidate));
-}
-
-/* Without policyd there are no verdicts, so there is nothing to be here for. */
-static void
-tlsengine_commit(void)
-{
-	if (policyd == NULL)
-		fatalx("no channel to policyd");
-	running = candidate;
-	if (!announced)
-		ipc_send(policyd, -1, ENGINE_HELLO, generation, generation);
-	announced = 1;
-	log_debug("session %s: policy %s", child_session, running.st_policy);
+#ifdef __GLIBC__
+	mallopt(M_TRIM_THRESHOLD, HEAP_KEEP);
+	mallopt(M_MMAP_THRESHOLD, HEAP_KEEP);
+#endif
+	if (mint_warm() == -1 || io_library_init() == -1)
+		fatalx("libssl cannot do what we need");
 }
 
 int
@@ -98,6 +268,7 @@ main(int argc, char *argv[])
 		.ch_role = ROLE_ENGINE,
 		.ch_sandbox = &tlsengine_sandbox,
 		.ch_handlers = parent_handlers,
+		.ch_warm = tlsengine_warm,
 		.ch_channel = tlsengine_channel,
 		.ch_begin = tlsengine_begin,
 		.ch_commit = tlsengine_commit,

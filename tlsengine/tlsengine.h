@@ -16,15 +16,33 @@
 
 /*
  * tlsengine: one per session.  It holds that session's keys and reads what
- * the agent and the origins send.  It trusts the parent.
+ * the agent and the origins send.  It trusts the parent; policyd's verdicts
+ * and the dialer's sockets it takes, everything else it checks.
+ *
+ *	conn	a client's connection; reads requests, writes answers
+ *	exchange	one request and its answer, whatever protocols carry it
+ *	upstream	a connection to an origin; writes requests, reads answers
+ *
+ * A conn and an upstream know how HTTP/1 is spelt; the exchange between them
+ * knows verdicts, records and limits, and nothing of spelling.
  */
 
 #ifndef TLSENGINE_H
 #define TLSENGINE_H
 
+#include <sys/queue.h>
+
+#include <stdbool.h>
 #include <stdint.h>
 
+#include "addr.h"
 #include "child.h"
+#include "h1.h"
+#include "hello.h"
+#include "io.h"
+#include "mint.h"
+#include "secret.h"
+#include "urlpath.h"
 
 struct settings {
 	char		 st_policy[NAME_LEN + 1];
@@ -39,6 +57,238 @@ struct settings {
 	uint64_t	 st_tunnel_ms;
 };
 
+/* Where a request goes: the one name of promise P3. */
+struct place {
+	char		 pc_host[HOST_LEN + 1];
+	uint16_t	 pc_port;
+	uint8_t		 pc_scheme;	/* enum url_scheme */
+};
+
+/* What policyd said, and for how long it may be believed. */
+struct ruling {
+	uint8_t		 rl_verdict;	/* enum verdict */
+	uint8_t		 rl_scope;
+	uint8_t		 rl_rule_kind;
+	uint32_t	 rl_rule;
+	uint64_t	 rl_body;	/* bytes of the request's, at most */
+	char		 rl_reason[128];
+};
+
+struct conn;
+struct upstream;
+
+enum exchange_state {
+	EX_CREDIT,		/* waits for leave to make a record */
+	EX_VERDICT,		/* policyd is asked */
+	EX_CONNECT,		/* an upstream is on its way */
+	EX_FORWARD,		/* bytes pass */
+	EX_DONE
+};
+
+struct exchange {
+	TAILQ_ENTRY(exchange)	 ex_entry;	/* of those that wait */
+	uint64_t		 ex_id;
+	enum exchange_state	 ex_state;
+	struct conn		*ex_conn;
+	struct upstream		*ex_up;
+	struct place		 ex_place;
+	struct ruling		 ex_ruling;
+	uint32_t		 ex_ask;	/* number of the question */
+
+	uint8_t			 ex_protocol;
+	bool			 ex_request_end;
+	bool			 ex_retried;
+	uint64_t		 ex_request_body;
+
+	int			 ex_status;
+	bool			 ex_answered;	/* a head went to the client */
+	bool			 ex_upgraded;
+	uint64_t		 ex_answer_body;
+	uint64_t		 ex_in_before;	/* of the conn, at the start */
+	uint64_t		 ex_out_before;
+
+	/* Large, and filled by the parser: not cleared. */
+	struct h1_head		 ex_request;
+	char			 ex_path[URLPATH_MAX];
+};
+
+enum conn_state {
+	CONN_FIRST,		/* nothing is known yet */
+	CONN_HANDSHAKE,
+	CONN_HEAD,		/* between requests, or in a head */
+	CONN_WAIT,		/* the head is read, the exchange decides */
+	CONN_BODY,		/* of the request */
+	CONN_ANSWER,		/* the request is read, the answer is not out */
+	CONN_TUNNEL,		/* upgraded */
+	CONN_LAST		/* closes when all is out */
+};
+
+struct conn {
+	TAILQ_ENTRY(conn)	 cn_entry;
+	struct io		 cn_io;
+	enum conn_state		 cn_state;
+	struct addr		 cn_dest;
+	struct place		 cn_place;
+	bool			 cn_synthetic;	/* we gave that address out */
+	bool			 cn_transparent;
+	bool			 cn_named;	/* cn_place is settled */
+	struct exchange		*cn_ex;
+	struct event		 cn_timer;
+	unsigned int		 cn_requests;
+
+	unsigned char		*cn_in;		/* NULL while idle */
+	size_t			 cn_inlen;
+	size_t			 cn_inpos;	/* of these, used */
+	struct h1_scan		 cn_scan;
+	struct h1_chunk		 cn_chunk;
+	uint64_t		 cn_left;	/* of a body of known length */
+	bool			 cn_chunked_out;
+	bool			 cn_keep;	/* another request may follow */
+	const char		*cn_mismatch;	/* two names: all is refused */
+	bool			 cn_dead;	/* freed in a turn of its own */
+};
+
+enum upstream_state {
+	UP_DIAL,		/* the dialer is at it */
+	UP_HANDSHAKE,
+	UP_IDLE,		/* in the pool */
+	UP_BUSY
+};
+
+struct upstream {
+	TAILQ_ENTRY(upstream)	 up_entry;	/* of its pool */
+	LIST_ENTRY(upstream)	 up_hash;	/* by number, while dialled */
+	uint32_t		 up_id;
+	enum upstream_state	 up_state;
+	struct place		 up_place;
+	uint32_t		 up_rule;	/* whose grant opened it */
+	uint64_t		 up_generation;
+	char			 up_address[ADDRESS_LEN + 1];
+	struct io		 up_io;
+	bool			 up_open;	/* up_io is in use */
+	bool			 up_reused;
+	struct exchange		*up_ex;
+	struct event		 up_timer;
+
+	char			*up_in;
+	size_t			 up_inlen;
+	size_t			 up_inpos;
+	struct h1_scan		 up_scan;
+	struct h1_head		*up_head;
+	struct h1_chunk		 up_chunk;
+	enum h1_framing		 up_framing;
+	uint64_t		 up_left;
+	bool			 up_in_body;
+	bool			 up_keep;
+	bool			 up_chunked_out;
+	unsigned int		 up_interim;	/* 1xx answers so far */
+	bool			 up_dead;	/* freed in a turn of its own */
+};
+
+#define CONN_IN_SIZE	H1_HEAD_MAX
+#define UP_IN_SIZE	H1_HEAD_MAX
+
+/* tlsengine.c */
+extern struct settings		 settings;
+extern uint64_t			 generation;
+extern struct ipc		*policyd;
+extern struct ipc		*recorder;
+extern struct mint		*mint;
+extern SSL_CTX			*server_ctx;
 extern const struct sandbox	 tlsengine_sandbox;
+uint64_t	 now_ns(void);
+void		 set_timer(struct event *, uint64_t);
+
+const struct secret	*trust_bundle(void);
+unsigned char	*trust_java(size_t *);
+
+/* box.c */
+void		 box_attach(int);
+void		 box_hear(void);
+
+/* listen.c */
+void		 listen_add(enum listen_kind, int);
+int		 tlsengine_parent_conf_listen(struct ipc *,
+		    const union msg *);
+void		 listen_begin(void);
+void		 listen_commit(void);
+
+/* dns_socket.c */
+void		 dns_read(evutil_socket_t, short, void *);	/* UDP */
+void		 dns_accept(int);				/* TCP */
+
+/* conn.c */
+void		 conn_new(int, const struct addr *, uint16_t, bool);
+void		 conn_free(struct conn *);
+void		 conns_recheck(void);
+/* What an exchange tells its client's side. */
+int		 conn_answer(struct exchange *, struct h1_out_response *);
+void		*conn_reserve(struct exchange *, size_t *);
+void		 conn_commit(struct exchange *, size_t);
+void		 conn_flush(struct exchange *);
+void		 conn_end(struct exchange *);
+void		 conn_go(struct exchange *);
+void		 conn_break(struct exchange *);
+void		 conn_tunnel(struct exchange *);
+
+/* exchange.c */
+struct exchange	*exchange_new(struct conn *);
+void		 exchange_free(struct exchange *);
+int		 exchange_path(struct exchange *, struct h1_error *);
+void		 exchange_open(struct exchange *, const char *);
+void		 exchange_credit(void);
+void		 exchange_ruled(struct exchange *, const struct ruling *);
+void		 exchange_connected(struct exchange *, struct upstream *);
+void		 exchange_no_upstream(struct exchange *, const char *);
+void		 exchange_request_data(struct exchange *, const void *, size_t);
+void		 exchange_request_end(struct exchange *);
+void		 exchange_answer_head(struct exchange *,
+		    const struct h1_head *, const struct h1_str *);
+void		 exchange_interim(struct exchange *, const struct h1_head *);
+void		 exchange_answer_data(struct exchange *, const void *, size_t);
+void		 exchange_answer_end(struct exchange *);
+void		 exchange_up_lost(struct exchange *, const char *);
+void		 exchange_client_gone(struct exchange *, const char *);
+
+/* upstream.c */
+int		 upstream_init(const void *, size_t, const char **);
+struct upstream	*upstream_take(const struct exchange *);
+uint32_t	 upstream_dial(struct exchange *);
+void		 upstream_request(struct exchange *,
+		    const struct h1_out_request *);
+void		*upstream_reserve(struct exchange *, size_t *);
+void		 upstream_commit(struct exchange *, size_t);
+void		 upstream_flush(struct exchange *);
+void		 upstream_end(struct exchange *);
+void		 upstream_go(struct exchange *);
+void		 upstream_drop(struct upstream *);
+void		 upstream_release(struct upstream *, bool);
+void		 upstream_forget_idle(void);
+int		 tlsengine_dialer_dialed(struct ipc *, const union msg *);
+int		 tlsengine_dialer_dial_failed(struct ipc *,
+		    const union msg *);
+
+/* verdict.c */
+const struct ruling	*verdict_known(const struct place *);
+void		 verdict_ask(struct exchange *, uint32_t);
+void		 verdict_unask(struct exchange *);
+void		 verdict_forget(void);
+bool		 place_same(const struct place *, const struct place *);
+int		 tlsengine_policyd_verdict(struct ipc *, const union msg *);
+
+/* report.c: records */
+bool		 report_credit(void);
+int		 tlsengine_recorder_credit(struct ipc *, const union msg *);
+uint64_t	 report_opened(struct exchange *);
+void		 report_verdict(const struct exchange *);
+void		 report_answer(const struct exchange *, const struct h1_str *);
+void		 report_body(const struct exchange *, int, uint64_t,
+		    const void *, size_t);
+void		 report_closed(const struct exchange *, const char *);
+void		 report_other(enum record_kind, enum protocol, const char *,
+		    uint16_t, const char *);
+
+/* refuse.c */
+void		 refuse(struct exchange *, int, const char *);
 
 #endif /* TLSENGINE_H */

@@ -22,11 +22,23 @@
 #include "tlsengine.h"
 
 static const struct sandbox_group tlsengine_groups[] = {
+	{ "accept clients, on sockets of the right kind, and see where they "
+	    "wanted to go",
+	    SANDBOX_CALLS(SCMP_SYS(accept4), SCMP_SYS(getsockname),
+	    SCMP_SYS(getsockopt)) },
+	{ "bytes of clients and origins, and DNS over TCP",
+	    SANDBOX_CALLS(SCMP_SYS(recvfrom), SCMP_SYS(sendto),
+	    SCMP_SYS(shutdown)) },
+	{ "no delay, and a reset where the policy wants one",
+	    SANDBOX_CALLS(SCMP_SYS(setsockopt)) },
+	{ "trust files for a local sandbox", SANDBOX_CALLS(
+	    SCMP_SYS(memfd_create)) },
+	{ "keep keys out of swap", SANDBOX_CALLS(SCMP_SYS(mlock)) },
 	{ NULL, NULL }
 };
 
 const struct sandbox tlsengine_sandbox = {
 	.sb_groups = tlsengine_groups,
-	.sb_pledge = "stdio recvfd",
+	.sb_pledge = "stdio recvfd inet",
 	.sb_files = 16384,
 };

@@ -1,0 +1,382 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * Policies: how they are made, and the walk over their rules.  Whoever asks
+ * has made host and path canonical, and has checked them if they came from a
+ * peer that it does not trust.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "log.h"
+#include "policy.h"
+#include "urlpath.h"
+
+#define PORT_HTTP	80
+#define PORT_HTTPS	443
+
+const char *
+rule_kind_name(uint32_t kind)
+{
+	static const char *const	 names[RULE_KIND_MAX] = {
+		[RULE_ALLOW] = "allow",
+		[RULE_DENY] = "deny",
+		[RULE_PASS] = "pass",
+		[RULE_DECIDE] = "decide",
+		[RULE_NARROW] = "narrow",
+	};
+
+	return kind < RULE_KIND_MAX ? names[kind] : NULL;
+}
+
+static void *
+policy_alloc(size_t size)
+{
+	void	*p;
+
+	if ((p = calloc(1, size)) == NULL)
+		fatal("policy");
+	return p;
+}
+
+static char *
+policy_text(const char *text)
+{
+	char	*copy;
+
+	if ((copy = strdup(text)) == NULL)
+		fatal("policy");
+	return copy;
+}
+
+struct policy *
+policy_new(const char *name)
+{
+	struct policy	*pl = policy_alloc(sizeof(*pl));
+
+	strlcpy(pl->pl_name, name, sizeof(pl->pl_name));
+	return pl;
+}
+
+/* The array doubles, so it is full when its length is a power of two. */
+struct rule *
+policy_add(struct policy *pl, enum rule_kind kind)
+{
+	struct rule	*ru = policy_alloc(sizeof(*ru));
+	size_t		 i, n = pl->pl_nrules;
+
+	if ((n & (n - 1)) == 0 && (pl->pl_rules = reallocarray(pl->pl_rules,
+	    n == 0 ? 1 : 2 * n, sizeof(*pl->pl_rules))) == NULL)
+		fatal("policy");
+	ru->ru_index = pl->pl_nrules;
+	ru->ru_kind = kind;
+	ru->ru_body = UINT64_MAX;
+	for (i = 0; i < COND_KIND_MAX; i++)
+		TAILQ_INIT(&ru->ru_conditions[i]);
+	pl->pl_rules[pl->pl_nrules++] = ru;
+	return ru;
+}
+
+static struct condition *
+condition_add(struct rule *ru, enum cond_kind kind, const char *text,
+    const char *value)
+{
+	struct condition	*co = policy_alloc(sizeof(*co));
+
+	co->co_text = policy_text(text);
+	co->co_value = policy_text(value);
+	TAILQ_INSERT_TAIL(&ru->ru_conditions[kind], co, co_entry);
+	return co;
+}
+
+void
+rule_add(struct rule *ru, enum cond_kind kind, const char *text,
+    const char *value)
+{
+	condition_add(ru, kind, text, value);
+}
+
+void
+rule_add_ports(struct rule *ru, uint16_t first, uint16_t last)
+{
+	struct condition	*co = condition_add(ru, COND_PORT, "", "");
+
+	co->co_first = first;
+	co->co_last = last;
+}
+
+void
+policy_ready(struct policy *pl)
+{
+	hosts_free(pl->pl_hosts);
+	pl->pl_hosts = hosts_new(pl);
+}
+
+static void
+rule_free(struct rule *ru)
+{
+	struct condition	*co;
+	size_t			 i;
+
+	for (i = 0; i < COND_KIND_MAX; i++)
+		while ((co = TAILQ_FIRST(&ru->ru_conditions[i])) != NULL) {
+			TAILQ_REMOVE(&ru->ru_conditions[i], co, co_entry);
+			free(co->co_text);
+			free(co->co_value);
+			free(co);
+		}
+	free(ru);
+}
+
+void
+policy_free(struct policy *pl)
+{
+	size_t	 i;
+
+	if (pl == NULL)
+		return;
+	for (i = 0; i < pl->pl_nrules; i++)
+		rule_free(pl->pl_rules[i]);
+	free(pl->pl_rules);
+	hosts_free(pl->pl_hosts);
+	free(pl);
+}
+
+/* A prefix that was cut off would be another, wider one. */
+int
+rule_nets(const struct rule *ru, char *buf, size_t size)
+{
+	const struct condition	*co;
+	const char		*space = "";
+
+	buf[0] = '\0';
+	TAILQ_FOREACH(co, &ru->ru_conditions[COND_NET], co_entry) {
+		if (strlcat(buf, space, size) >= size ||
+		    strlcat(buf, co->co_text, size) >= size) {
+			buf[0] = '\0';
+			return -1;
+		}
+		space = " ";
+	}
+	return 0;
+}
+
+static int
+rule_opens(const struct rule *ru)
+{
+	return ru->ru_kind == RULE_ALLOW || ru->ru_kind == RULE_PASS;
+}
+
+/* Whether a rule wants to know more than host, port and scheme. */
+static int
+rule_reads(const struct rule *ru)
+{
+	return !TAILQ_EMPTY(&ru->ru_conditions[COND_METHOD]) ||
+	    !TAILQ_EMPTY(&ru->ru_conditions[COND_PATH]);
+}
+
+/* The port of a rule that names none. */
+static int
+usual_port(const struct rule *ru, const struct policy_request *pr)
+{
+	switch (ru->ru_kind) {
+	case RULE_ALLOW:
+		if (ru->ru_tcp)
+			return 0;
+		/* URL_TCP may turn out to be either. */
+		return (pr->pr_port == PORT_HTTP &&
+		    pr->pr_scheme != URL_HTTPS &&
+		    ru->ru_scheme != SCHEME_HTTPS) ||
+		    (pr->pr_port == PORT_HTTPS &&
+		    pr->pr_scheme != URL_HTTP && ru->ru_scheme != SCHEME_HTTP);
+	case RULE_PASS:
+		return pr->pr_port == PORT_HTTPS;
+	default:
+		return 1;
+	}
+}
+
+static int
+port_matches(const struct rule *ru, const struct policy_request *pr)
+{
+	const struct conditions	*ports = &ru->ru_conditions[COND_PORT];
+	const struct condition	*co;
+
+	if (TAILQ_EMPTY(ports))
+		return usual_port(ru, pr);
+	TAILQ_FOREACH(co, ports, co_entry)
+		if (pr->pr_port >= co->co_first && pr->pr_port <= co->co_last)
+			return 1;
+	return 0;
+}
+
+static int
+scheme_matches(const struct rule *ru, enum url_scheme scheme)
+{
+	if (scheme == URL_TCP)
+		return 1;
+	if (ru->ru_kind == RULE_ALLOW && ru->ru_tcp)
+		return 0;
+	if (ru->ru_kind == RULE_PASS && scheme != URL_HTTPS)
+		return 0;
+	return ru->ru_scheme == SCHEME_ANY ||
+	    (ru->ru_scheme == SCHEME_HTTP) == (scheme == URL_HTTP);
+}
+
+static int
+method_matches(const struct rule *ru, const char *method)
+{
+	const struct conditions	*methods = &ru->ru_conditions[COND_METHOD];
+	const struct condition	*co;
+
+	TAILQ_FOREACH(co, methods, co_entry)
+		if (strcmp(co->co_text, method) == 0)
+			return 1;
+	return TAILQ_EMPTY(methods);
+}
+
+static int
+path_matches(const struct rule *ru, const char *path)
+{
+	const struct conditions	*paths = &ru->ru_conditions[COND_PATH];
+	const struct condition	*co;
+	int			 opens = rule_opens(ru);
+
+	if (TAILQ_EMPTY(paths))
+		return 1;
+	if (strcmp(path, "*") == 0)
+		return !opens;
+	TAILQ_FOREACH(co, paths, co_entry)
+		if (opens ? urlpath_match(co->co_text, path) :
+		    urlpath_may_match(co->co_text, path))
+			return 1;
+	return 0;
+}
+
+static void
+deny(struct policy_verdict *pv, const struct rule *ru, const char *reason)
+{
+	pv->pv_verdict = VERDICT_DENY;
+	pv->pv_rule = ru;
+	pv->pv_reason = reason;
+}
+
+/* A failure of today is no verdict of tomorrow: it is not kept. */
+static void
+ask(struct policy_verdict *pv, const struct rule *ru)
+{
+	deny(pv, ru, "decider_error");
+	pv->pv_scope = VERDICT_ONCE;
+	pv->pv_asks = 1;
+}
+
+/* The walk ended at this rule, or with NULL at the default. */
+static void
+conclude(const struct policy *pl, const struct rule *ru,
+    const struct rule *narrow, struct policy_verdict *pv)
+{
+	int	 opens = ru == NULL ? pl->pl_allow : rule_opens(ru);
+
+	if (ru != NULL && ru->ru_kind == RULE_DECIDE)
+		ask(pv, ru);
+	else if (!opens)
+		deny(pv, ru, ru == NULL ? "default_deny" :
+		    "matched_deny_rule");
+	else if (narrow != NULL)
+		ask(pv, narrow);
+	else {
+		pv->pv_verdict = VERDICT_ALLOW;
+		pv->pv_rule = ru;
+		pv->pv_body = ru == NULL ? UINT64_MAX : ru->ru_body;
+	}
+}
+
+static void
+evaluate_request(const struct policy *pl, const struct policy_request *pr,
+    struct policy_verdict *pv)
+{
+	const struct rule	*ru, *narrow = NULL;
+	struct hosts_walk	 hw;
+
+	hosts_begin(&hw, pl, pr->pr_host);
+	while ((ru = hosts_next(&hw)) != NULL) {
+		if (!scheme_matches(ru, pr->pr_scheme) || !port_matches(ru, pr))
+			continue;
+		/* Even if it does not match: another request might. */
+		if (rule_reads(ru))
+			pv->pv_scope = VERDICT_ONCE;
+		if (!method_matches(ru, pr->pr_method) ||
+		    !path_matches(ru, pr->pr_path))
+			continue;
+		if (ru->ru_kind != RULE_NARROW)
+			break;
+		if (narrow == NULL)
+			narrow = ru;
+	}
+	conclude(pl, ru, narrow, pv);
+}
+
+/*
+ * Before anything is read only host and port are known.  The first rule for
+ * them may open or close the connection as a whole.  If it depends on what is
+ * asked for, the connection has to be looked into, and what would have it
+ * forwarded unread comes too late.
+ */
+static void
+evaluate_connection(const struct policy *pl, const struct policy_request *pr,
+    struct policy_verdict *pv)
+{
+	const struct rule	*ru, *narrow = NULL;
+	struct hosts_walk	 hw;
+	int			 looks = 0;
+
+	hosts_begin(&hw, pl, pr->pr_host);
+	while ((ru = hosts_next(&hw)) != NULL) {
+		if (!port_matches(ru, pr))
+			continue;
+		if (ru->ru_kind == RULE_DENY || ru->ru_kind == RULE_NARROW) {
+			if (rule_reads(ru) || ru->ru_scheme != SCHEME_ANY)
+				looks = 1;
+			else if (ru->ru_kind == RULE_DENY)
+				break;
+			else if (narrow == NULL)
+				narrow = ru;
+		} else if (!looks && (ru->ru_tcp || ru->ru_kind == RULE_PASS))
+			break;
+		else if (!ru->ru_tcp || ru->ru_kind == RULE_DECIDE) {
+			pv->pv_verdict = VERDICT_LOOK;
+			return;
+		}
+	}
+	if (ru == NULL && pl->pl_allow)
+		pv->pv_verdict = VERDICT_LOOK;
+	else
+		conclude(pl, ru, narrow, pv);
+}
+
+void
+policy_evaluate(const struct policy *pl, const struct policy_request *pr,
+    struct policy_verdict *pv)
+{
+	*pv = (struct policy_verdict){ .pv_verdict = VERDICT_DENY,
+	    .pv_scope = VERDICT_HOST, .pv_reason = "" };
+	if (pr->pr_scheme == URL_TCP)
+		evaluate_connection(pl, pr, pv);
+	else
+		evaluate_request(pl, pr, pv);
+}

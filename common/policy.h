@@ -1,0 +1,200 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * A policy, and what it makes of a request.  Linked by whoever decides and by
+ * whoever wants to know how it would be decided; it knows no process.
+ *
+ * Rules are walked in their order and the first that matches decides; then
+ * the default does.  In what an author left out, a rule that opens (allow,
+ * pass) means the least and one that closes (deny, decide, narrow) the most:
+ *
+ *  - port: without one, allow means the usual port of the scheme, 80 or 443,
+ *    pass means 443, allow tcp means none, and what closes means every port;
+ *  - path: where origins may read a path in several ways, what opens wants a
+ *    match in all of them, what closes in one (urlpath.h).  The target `*' has
+ *    no path: a path condition keeps what opens from it, and never what closes;
+ *  - tcp: allow tcp is for connections that nobody looks into and does not
+ *    match a request.  What closes and says tcp closes for requests too;
+ *  - pass matches an https request that came to be looked into, as allow would.
+ *
+ * Deciders are not asked here: what hangs on one is denied, and marked.
+ */
+
+#ifndef POLICY_H
+#define POLICY_H
+
+#include <sys/types.h>
+#include <sys/queue.h>
+
+#include <stdint.h>
+
+#include "msgtab.h"
+
+enum rule_kind {
+	RULE_ALLOW,
+	RULE_DENY,
+	RULE_PASS,
+	RULE_DECIDE,
+	RULE_NARROW,
+	RULE_KIND_MAX
+};
+
+enum rule_scheme {
+	SCHEME_ANY,
+	SCHEME_HTTP,
+	SCHEME_HTTPS,
+	SCHEME_MAX
+};
+
+enum rule_cache {
+	CACHE_HOST,		/* per session and host */
+	CACHE_REQUEST,
+	CACHE_OFF,
+	CACHE_MAX
+};
+
+/* How a refusal looks to the client. */
+enum policy_refuse {
+	REFUSE_403,
+	REFUSE_RESET,
+	REFUSE_ALERT,
+	REFUSE_MAX
+};
+
+/* What happens when records cannot be written. */
+enum policy_full {
+	FULL_DENY,
+	FULL_GAP,
+	FULL_MAX
+};
+
+enum redact_kind {
+	REDACT_HEADER,
+	REDACT_QUERY,
+	REDACT_KIND_MAX
+};
+
+struct condition {
+	TAILQ_ENTRY(condition)	 co_entry;
+	uint16_t		 co_first;	/* ports */
+	uint16_t		 co_last;
+	char			*co_text;	/* canonical; "" for ports */
+	char			*co_value;	/* metadata, else "" */
+};
+TAILQ_HEAD(conditions, condition);
+
+struct rule {
+	uint32_t		 ru_index;	/* in its policy, from 0 */
+	enum rule_kind		 ru_kind;
+	int			 ru_tcp;
+	enum rule_scheme	 ru_scheme;
+	int			 ru_to_private;
+	uint64_t		 ru_body;	/* UINT64_MAX: no limit */
+	uint64_t		 ru_timeout_ms;	/* 0: the decider's own */
+	enum rule_cache		 ru_cache;
+	uint64_t		 ru_ttl_ms;	/* 0: the session's life */
+	uint32_t		 ru_uses;	/* 0: any number */
+	uint32_t		 ru_messages;
+	struct conditions	 ru_conditions[COND_KIND_MAX];
+};
+
+struct hosts;
+
+struct policy {
+	TAILQ_ENTRY(policy)	 pl_entry;
+	char			 pl_name[NAME_LEN + 1];
+	int			 pl_allow;	/* when no rule matches */
+	enum policy_refuse	 pl_refuse;
+	enum policy_full	 pl_full;
+	uint64_t		 pl_quota_out;	/* 0: none */
+	uint32_t		 pl_pause_denials;	/* 0: never */
+	uint64_t		 pl_pause_ms;
+	struct rule		**pl_rules;
+	uint32_t		 pl_nrules;
+	struct hosts		*pl_hosts;	/* policy_ready() */
+};
+TAILQ_HEAD(policies, policy);
+
+/*
+ * What is asked about.  With URL_TCP it is a connection of which nothing has
+ * been read; method and path are then of no account.
+ */
+struct policy_request {
+	const char		*pr_host;	/* canonical */
+	uint16_t		 pr_port;
+	enum url_scheme		 pr_scheme;
+	const char		*pr_method;
+	const char		*pr_path;	/* canonical, or `*' */
+};
+
+struct policy_verdict {
+	enum verdict		 pv_verdict;
+	enum verdict_scope	 pv_scope;
+	const struct rule	*pv_rule;	/* NULL: the default */
+	int			 pv_asks;	/* denied for want of a decider */
+	uint64_t		 pv_body;	/* limit of what is allowed */
+	const char		*pv_reason;	/* constant; "" if not denied */
+};
+
+/*
+ * A policy is made by adding rules, and to each its conditions; once it is
+ * ready it does not change any more.  Memory that cannot be had is fatal.
+ */
+struct policy	*policy_new(const char *);
+struct rule	*policy_add(struct policy *, enum rule_kind);
+void		 rule_add(struct rule *, enum cond_kind, const char *text,
+		    const char *value);
+void		 rule_add_ports(struct rule *, uint16_t first, uint16_t last);
+void		 policy_ready(struct policy *);
+void		 policy_free(struct policy *);
+
+/* VERDICT_LOOK is for connections only: read it, and ask about a request. */
+void		 policy_evaluate(const struct policy *,
+		    const struct policy_request *, struct policy_verdict *);
+
+/* NULL for a number that is no kind. */
+const char	*rule_kind_name(uint32_t);
+
+/* The prefixes that a rule opens, separated by spaces; -1: no room. */
+int		 rule_nets(const struct rule *, char *, size_t);
+
+/*
+ * policy_hosts.c: of the rules of a policy, those whose host condition a name
+ * meets, in their order, without a look at the others.
+ */
+#define HOSTS_SUFFIXES	128	/* of a name: 127 labels and what is empty */
+
+struct hosts_cursor {
+	const struct hosts_entry *hc_next;
+	const struct hosts_entry *hc_end;
+};
+
+struct hosts_walk {
+	const struct policy	*hw_policy;
+	const char		*hw_name;
+	uint32_t		 hw_from;	/* rules before it are done */
+	size_t			 hw_ncursors;
+	struct hosts_cursor	 hw_cursors[HOSTS_SUFFIXES];
+};
+
+struct hosts	*hosts_new(const struct policy *);
+void		 hosts_free(struct hosts *);
+void		 hosts_begin(struct hosts_walk *, const struct policy *,
+		    const char *);
+const struct rule *hosts_next(struct hosts_walk *);
+
+#endif /* POLICY_H */

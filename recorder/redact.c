@@ -1,0 +1,237 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * The recorder runs this: what must not be written down (promise P7).  Fields
+ * that carry credentials everywhere are hidden always; a policy may name more
+ * and parts of the query.  A session whose policy we do not know yet gets what
+ * any policy names.  Text is hostile: a line that is no field is passed over.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "log.h"
+#include "recorder.h"
+
+#define REDACTED	"[redacted]"
+
+enum { REDACT_HEADER, REDACT_QUERY };	/* as the parent numbers them */
+
+struct redact {
+	TAILQ_ENTRY(redact)	 rd_entry;
+	char			 rd_policy[NAME_LEN + 1];
+	uint8_t			 rd_kind;
+	char			 rd_name[NAME_LEN + 1];
+};
+
+struct belongs {
+	TAILQ_ENTRY(belongs)	 be_entry;
+	char			 be_session[NAME_LEN + 1];
+	char			 be_policy[NAME_LEN + 1];
+};
+
+struct redacts {
+	TAILQ_HEAD(, redact)	 rs_list;
+	TAILQ_HEAD(, belongs)	 rs_sessions;
+};
+
+static const char *const always[] = {
+	"authorization", "proxy-authorization", "cookie", "set-cookie",
+	"x-api-key", "api-key", "x-auth-token", "x-amz-security-token",
+	"private-token"
+};
+
+static struct redacts	 running = {
+	TAILQ_HEAD_INITIALIZER(running.rs_list),
+	TAILQ_HEAD_INITIALIZER(running.rs_sessions)
+};
+static struct redacts	 candidate = {
+	TAILQ_HEAD_INITIALIZER(candidate.rs_list),
+	TAILQ_HEAD_INITIALIZER(candidate.rs_sessions)
+};
+
+static void
+redacts_clear(struct redacts *rs)
+{
+	struct redact	*rd;
+	struct belongs	*be;
+
+	while ((rd = TAILQ_FIRST(&rs->rs_list)) != NULL) {
+		TAILQ_REMOVE(&rs->rs_list, rd, rd_entry);
+		free(rd);
+	}
+	while ((be = TAILQ_FIRST(&rs->rs_sessions)) != NULL) {
+		TAILQ_REMOVE(&rs->rs_sessions, be, be_entry);
+		free(be);
+	}
+}
+
+void
+redact_begin(void)
+{
+	redacts_clear(&candidate);
+}
+
+void
+redact_commit(void)
+{
+	redacts_clear(&running);
+	TAILQ_CONCAT(&running.rs_list, &candidate.rs_list, rd_entry);
+	TAILQ_CONCAT(&running.rs_sessions, &candidate.rs_sessions, be_entry);
+}
+
+int
+recorder_parent_conf_redact(struct ipc *ip, const union msg *m)
+{
+	const struct msg_conf_redact	*mr = &m->conf_redact;
+	struct redact			*rd;
+
+	if (mr->kind > REDACT_QUERY)
+		return ipc_bad(ip, "redaction of kind %u", mr->kind);
+	if ((rd = calloc(1, sizeof(*rd))) == NULL)
+		fatal("%s", __func__);
+	strlcpy(rd->rd_policy, mr->policy, sizeof(rd->rd_policy));
+	strlcpy(rd->rd_name, mr->name, sizeof(rd->rd_name));
+	rd->rd_kind = mr->kind;
+	TAILQ_INSERT_TAIL(&candidate.rs_list, rd, rd_entry);
+	return 0;
+}
+
+int
+recorder_parent_conf_session(struct ipc *ip, const union msg *m)
+{
+	struct belongs	*be;
+
+	(void)ip;
+	if ((be = calloc(1, sizeof(*be))) == NULL)
+		fatal("%s", __func__);
+	strlcpy(be->be_session, m->conf_session.session,
+	    sizeof(be->be_session));
+	strlcpy(be->be_policy, m->conf_session.policy, sizeof(be->be_policy));
+	TAILQ_INSERT_TAIL(&candidate.rs_sessions, be, be_entry);
+	return 0;
+}
+
+static const char *
+policy_of(const char *session)
+{
+	struct belongs	*be;
+
+	TAILQ_FOREACH(be, &running.rs_sessions, be_entry)
+		if (strcmp(be->be_session, session) == 0)
+			return be->be_policy;
+	return NULL;
+}
+
+static int
+same_name(const char *name, size_t len, const char *word)
+{
+	return strlen(word) == len && strncasecmp(name, word, len) == 0;
+}
+
+static int
+named(const char *session, uint8_t kind, const char *name, size_t len)
+{
+	const char	*policy;
+	struct redact	*rd;
+
+	if (TAILQ_EMPTY(&running.rs_list))
+		return 0;
+	policy = policy_of(session);
+	TAILQ_FOREACH(rd, &running.rs_list, rd_entry)
+		if (rd->rd_kind == kind &&
+		    (policy == NULL || strcmp(rd->rd_policy, policy) == 0) &&
+		    same_name(name, len, rd->rd_name))
+			return 1;
+	return 0;
+}
+
+static int
+secret_field(const char *session, const char *name, size_t len)
+{
+	size_t	 i;
+
+	for (i = 0; i < sizeof(always) / sizeof(always[0]); i++)
+		if (same_name(name, len, always[i]))
+			return 1;
+	return named(session, REDACT_HEADER, name, len);
+}
+
+/* The next field line of a head; 0 when there is none. */
+int
+redact_next(const char *session, const char **p, size_t *left,
+    struct redact_field *f)
+{
+	const char	*line, *end, *colon;
+	size_t		 len;
+
+	while (*left > 0) {
+		line = *p;
+		end = memchr(line, '\n', *left);
+		len = end != NULL ? (size_t)(end - line) + 1 : *left;
+		*p += len;
+		*left -= len;
+		while (len > 0 && (line[len - 1] == '\n' ||
+		    line[len - 1] == '\r'))
+			len--;
+		if ((colon = memchr(line, ':', len)) == NULL)
+			continue;
+		f->rf_name = line;
+		f->rf_nlen = colon - line;
+		f->rf_value = colon + 1;
+		f->rf_vlen = len - f->rf_nlen - 1;
+		while (f->rf_vlen > 0 && (*f->rf_value == ' ' ||
+		    *f->rf_value == '\t')) {
+			f->rf_value++;
+			f->rf_vlen--;
+		}
+		f->rf_secret = secret_field(session, f->rf_name, f->rf_nlen);
+		return 1;
+	}
+	return 0;
+}
+
+/* The path with the values of secret parameters replaced. */
+const char *
+redact_path(const char *session, const char *path, char *buf, size_t size)
+{
+	const char	*p = strchr(path, '?'), *end, *eq;
+	size_t		 len, n;
+
+	if (p == NULL || TAILQ_EMPTY(&running.rs_list))
+		return path;
+	n = strlcpy(buf, path, ++p - path + 1);
+	n = p - path;
+	for (; *p != '\0'; p = end) {
+		end = p + strcspn(p, "&;");
+		len = end - p;
+		eq = memchr(p, '=', len);
+		if (eq != NULL && named(session, REDACT_QUERY, p, eq - p)) {
+			len = eq - p + 1;
+			n += snprintf(buf + n, size - n, "%.*s" REDACTED,
+			    (int)len, p);
+		} else
+			n += snprintf(buf + n, size - n, "%.*s", (int)len, p);
+		if (*end != '\0' && n < size - 1)
+			buf[n++] = *end++;
+		if (n >= size - 1)
+			break;
+	}
+	buf[n < size ? n : size - 1] = '\0';
+	return buf;
+}

@@ -1,0 +1,120 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * Fuzz target for the chunked coding.  The first byte says how the rest is
+ * cut; what comes out must not depend on it, and must survive our encoder.
+ */
+
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../../tlsengine/h1.h"
+
+int	 LLVMFuzzerTestOneInput(const uint8_t *, size_t);
+
+#define REQUIRE(cond) do { if (!(cond)) abort(); } while (0)
+
+struct result {
+	struct h1_chunk	 ck;
+	char		*body;
+	size_t		 len;
+	size_t		 used;	/* if it was not refused */
+};
+
+static void
+decode(struct result *rs, const char *in, size_t inlen, size_t piece)
+{
+	const char	*data;
+	size_t		 n, datalen;
+	ssize_t		 r;
+
+	memset(rs, 0, sizeof(*rs));
+	REQUIRE((rs->body = malloc(inlen + 1)) != NULL);
+	while (rs->used < inlen && !h1_chunk_done(&rs->ck)) {
+		n = piece < inlen - rs->used ? piece : inlen - rs->used;
+		r = h1_chunk_decode(&rs->ck, in + rs->used, n, &data,
+		    &datalen);
+		REQUIRE((r == -1) == (rs->ck.hc_why != NULL));
+		if (r == -1) {
+			REQUIRE(datalen == 0);
+			rs->used = 0;
+			return;
+		}
+		REQUIRE(r > 0 && (size_t)r <= n && datalen <= (size_t)r);
+		if (datalen > 0)
+			memcpy(rs->body + rs->len, data, datalen);
+		rs->len += datalen;
+		rs->used += (size_t)r;
+	}
+}
+
+static void
+require_same(const struct result *a, const struct result *b)
+{
+	REQUIRE(a->len == b->len && memcmp(a->body, b->body, a->len) == 0);
+	REQUIRE(a->used == b->used && a->ck.hc_state == b->ck.hc_state);
+	REQUIRE(a->ck.hc_why == b->ck.hc_why);
+}
+
+/* As chunks of up to 7 bytes, and back. */
+static void
+require_encodes(const struct result *rs)
+{
+	struct result	 back;
+	char		*wire;
+	size_t		 i, n, len = 0;
+
+	REQUIRE((wire = malloc(rs->len * 8 + 16)) != NULL);
+	for (i = 0; i < rs->len; i += n) {
+		n = rs->len - i < 7 ? rs->len - i : 7;
+		len += h1_chunk_header(wire + len, n);
+		memcpy(wire + len, rs->body + i, n);
+		memcpy(wire + len + n, H1_CHUNK_END, 2);
+		len += n + 2;
+	}
+	memcpy(wire + len, H1_CHUNK_LAST, 5);
+	decode(&back, wire, len + 5, len + 5);
+	REQUIRE(h1_chunk_done(&back.ck) && back.used == len + 5);
+	REQUIRE(back.len == rs->len);
+	REQUIRE(memcmp(back.body, rs->body, rs->len) == 0);
+	free(back.body);
+	free(wire);
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct result	 whole, cut, bytes;
+	const char	*in = (const char *)data + 1;
+
+	if (size < 2)
+		return 0;
+	decode(&whole, in, size - 1, size - 1);
+	decode(&cut, in, size - 1, data[0] % 31 + 2);
+	decode(&bytes, in, size - 1, 1);
+	require_same(&whole, &cut);
+	require_same(&whole, &bytes);
+	if (h1_chunk_done(&whole.ck)) {
+		REQUIRE(whole.len == whole.ck.hc_total);
+		require_encodes(&whole);
+	}
+	free(whole.body);
+	free(cut.body);
+	free(bytes.body);
+	return 0;
+}

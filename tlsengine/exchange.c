@@ -1,0 +1,373 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * tlsengine runs this: one request and its answer, between a client's side
+ * and an origin's side that may speak different versions of HTTP.  Here it is
+ * recorded, put to policyd, given an upstream and carried out.  Whatever goes
+ * wrong, the client gets an answer that says so if one is still possible, and
+ * there is exactly one final record (promise P6).
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "log.h"
+#include "tlsengine.h"
+
+static TAILQ_HEAD(, exchange)	 waiting = TAILQ_HEAD_INITIALIZER(waiting);
+
+struct exchange *
+exchange_new(struct conn *cn)
+{
+	struct exchange	*ex;
+
+	if ((ex = malloc(sizeof(*ex))) == NULL)
+		return NULL;
+	memset(ex, 0, offsetof(struct exchange, ex_request));
+	ex->ex_conn = cn;
+	/* Its head is read already. */
+	ex->ex_in_before = cn->cn_io.io_in_total - cn->cn_inlen;
+	ex->ex_out_before = cn->cn_io.io_out_total;
+	return ex;
+}
+
+void
+exchange_free(struct exchange *ex)
+{
+	if (ex->ex_state == EX_CREDIT && ex->ex_id == 0 &&
+	    ex->ex_entry.tqe_prev != NULL)
+		TAILQ_REMOVE(&waiting, ex, ex_entry);
+	free(ex);
+}
+
+/* What is evaluated is what is sent: one canonical path. */
+int
+exchange_path(struct exchange *ex, struct h1_error *he)
+{
+	const struct h1_head	*hd = &ex->ex_request;
+
+	ex->ex_protocol = hd->hd_minor == 0 ? PROTOCOL_HTTP10 :
+	    PROTOCOL_HTTP11;
+	if (hd->hd_form == H1_ASTERISK) {
+		strlcpy(ex->ex_path, "*", sizeof(ex->ex_path));
+		return 0;
+	}
+	he->he_status = 400;
+	return urlpath_canon(hd->hd_path.s, hd->hd_path.len, ex->ex_path,
+	    sizeof(ex->ex_path), &he->he_reason) == -1 ? -1 : 0;
+}
+
+/* It is over: nobody on either side knows it any more. */
+static void
+exchange_end(struct exchange *ex)
+{
+	verdict_unask(ex);
+	if (ex->ex_up != NULL)
+		upstream_drop(ex->ex_up);
+	exchange_free(ex);
+}
+
+/* ---- beginning ----------------------------------------------------------- */
+
+static void
+exchange_begin(struct exchange *ex, const char *mismatch)
+{
+	const struct ruling	*known;
+
+	ex->ex_id = report_opened(ex);
+	if (mismatch != NULL) {
+		refuse(ex, 421, mismatch);
+		return;
+	}
+	ex->ex_state = EX_VERDICT;
+	if ((known = verdict_known(&ex->ex_place)) != NULL) {
+		exchange_ruled(ex, known);
+		return;
+	}
+	verdict_ask(ex, upstream_dial(ex));
+}
+
+/* Every request first spends a credit: no record, no request. */
+void
+exchange_open(struct exchange *ex, const char *mismatch)
+{
+	if (report_credit()) {
+		exchange_begin(ex, mismatch);
+		return;
+	}
+	ex->ex_state = EX_CREDIT;
+	strlcpy(ex->ex_ruling.rl_reason, mismatch != NULL ? mismatch : "",
+	    sizeof(ex->ex_ruling.rl_reason));
+	TAILQ_INSERT_TAIL(&waiting, ex, ex_entry);
+}
+
+/* The recorder has taken some: those that waited go first. */
+void
+exchange_credit(void)
+{
+	struct exchange	*ex;
+
+	while ((ex = TAILQ_FIRST(&waiting)) != NULL && report_credit()) {
+		TAILQ_REMOVE(&waiting, ex, ex_entry);
+		ex->ex_entry.tqe_prev = NULL;
+		exchange_begin(ex, ex->ex_ruling.rl_reason[0] != '\0' ?
+		    "name_mismatch" : NULL);
+	}
+}
+
+/* ---- verdict and connection ---------------------------------------------- */
+
+static bool
+body_too_long(const struct exchange *ex)
+{
+	return ex->ex_request.hd_framing == H1_LENGTH &&
+	    ex->ex_request.hd_length > ex->ex_ruling.rl_body;
+}
+
+/* Under way when the rules changed: it goes on, or is cut. */
+static void
+exchange_again(struct exchange *ex, const struct ruling *rl)
+{
+	if (rl->rl_verdict == VERDICT_ALLOW)
+		return;
+	report_closed(ex, rl->rl_reason);
+	conn_break(ex);
+	exchange_end(ex);
+}
+
+void
+exchange_ruled(struct exchange *ex, const struct ruling *rl)
+{
+	struct upstream	*up;
+	bool		 again = ex->ex_state == EX_CONNECT;
+
+	if (ex->ex_state == EX_FORWARD) {
+		exchange_again(ex, rl);
+		return;
+	}
+	ex->ex_ruling = *rl;
+	if (rl->rl_verdict != VERDICT_ALLOW) {
+		refuse(ex, 403, rl->rl_reason);
+		return;
+	}
+	if (again)
+		return;		/* the grant is with the dialer */
+	report_verdict(ex);
+	ex->ex_state = EX_CONNECT;
+	if (body_too_long(ex)) {
+		refuse(ex, 413, "quota");
+		return;
+	}
+	if (ex->ex_up != NULL)
+		return;		/* asked for together with the verdict */
+	if ((up = upstream_take(ex)) != NULL)
+		exchange_connected(ex, up);
+	else
+		verdict_ask(ex, upstream_dial(ex));
+}
+
+/* An upstream is ready for our head. */
+void
+exchange_connected(struct exchange *ex, struct upstream *up)
+{
+	const struct h1_head	*hd = &ex->ex_request;
+	struct h1_out_request	 or = {
+		.or_method = hd->hd_method_text,
+		.or_target = { ex->ex_path, strlen(ex->ex_path) },
+		.or_host = ex->ex_place.pc_host,
+		.or_fields = hd->hd_fields,
+		.or_nfields = hd->hd_nfields,
+		.or_framing = hd->hd_framing,
+		.or_length = hd->hd_length,
+		.or_upgrade = hd->hd_upgrade,
+		.or_expect_continue = hd->hd_expect_continue,
+	};
+
+	if (ex->ex_place.pc_port !=
+	    (ex->ex_place.pc_scheme == URL_HTTPS ? 443 : 80))
+		or.or_port = ex->ex_place.pc_port;
+	ex->ex_up = up;
+	up->up_ex = ex;
+	ex->ex_state = EX_FORWARD;
+	upstream_request(ex, &or);
+	if (hd->hd_framing == H1_NONE || !hd->hd_expect_continue)
+		conn_go(ex);
+	else
+		upstream_flush(ex);
+}
+
+/* why is one of the stable reasons, with details behind a colon. */
+void
+exchange_no_upstream(struct exchange *ex, const char *why)
+{
+	ex->ex_up = NULL;
+	refuse(ex, strcmp(why, "address_refused") == 0 ? 403 : 502, why);
+}
+
+/* ---- the request's body -------------------------------------------------- */
+
+/* Already on its way; here it is counted, cut and captured. */
+void
+exchange_request_data(struct exchange *ex, const void *data, size_t len)
+{
+	report_body(ex, 0, ex->ex_request_body, data, len);
+	ex->ex_request_body += len;
+	if (ex->ex_request_body <= ex->ex_ruling.rl_body)
+		return;
+	/* More than the rule lets out: what has gone cannot be taken back. */
+	report_closed(ex, "quota");
+	conn_break(ex);
+	exchange_end(ex);
+}
+
+void
+exchange_request_end(struct exchange *ex)
+{
+	ex->ex_request_end = true;
+	upstream_end(ex);
+}
+
+/* ---- the answer ---------------------------------------------------------- */
+
+void
+exchange_interim(struct exchange *ex, const struct h1_head *hd)
+{
+	struct h1_out_response	 os = {
+		.os_status = hd->hd_status,
+		.os_fields = hd->hd_fields,
+		.os_nfields = hd->hd_nfields,
+	};
+
+	/* The origin wants the body that its 100 was waited for with. */
+	if (ex->ex_request.hd_minor > 0)
+		conn_answer(ex, &os);
+	if (hd->hd_status == 100)
+		conn_go(ex);
+}
+
+void
+exchange_answer_head(struct exchange *ex, const struct h1_head *hd,
+    const struct h1_str *fields)
+{
+	struct h1_out_response	 os = {
+		.os_status = hd->hd_status,
+		.os_reason = hd->hd_reason,
+		.os_fields = hd->hd_fields,
+		.os_nfields = hd->hd_nfields,
+		.os_framing = hd->hd_framing,
+		.os_length = hd->hd_length,
+		.os_upgrade = hd->hd_upgrade,
+	};
+
+	ex->ex_status = hd->hd_status;
+	report_answer(ex, fields);
+	if (hd->hd_framing == H1_UNTIL_CLOSE)
+		os.os_framing = H1_CHUNKED;
+	if (hd->hd_framing == H1_NONE && hd->hd_has_length)
+		os.os_framing = H1_LENGTH;
+	/* An answer before the body's end: this connection is not reusable. */
+	if (ex->ex_conn->cn_state != CONN_ANSWER)
+		ex->ex_conn->cn_keep = false;
+	if (conn_answer(ex, &os) == -1) {
+		exchange_up_lost(ex, "stream_broken");
+		return;
+	}
+	ex->ex_answered = true;
+	if (hd->hd_status == 101) {
+		ex->ex_upgraded = true;
+		conn_tunnel(ex);
+	}
+}
+
+void
+exchange_answer_data(struct exchange *ex, const void *data, size_t len)
+{
+	report_body(ex, 1, ex->ex_answer_body, data, len);
+	ex->ex_answer_body += len;
+}
+
+void
+exchange_answer_end(struct exchange *ex)
+{
+	struct upstream	*up = ex->ex_up;
+
+	ex->ex_state = EX_DONE;
+	ex->ex_up = NULL;
+	conn_end(ex);
+	report_closed(ex, NULL);
+	upstream_release(up, ex->ex_request_end && !ex->ex_upgraded);
+	exchange_free(ex);
+}
+
+/* ---- what goes wrong ----------------------------------------------------- */
+
+/*
+ * A kept connection may be closed by the origin just as we use it.  Then a
+ * request that has not begun to be answered and can be repeated is.
+ */
+static bool
+can_repeat(const struct exchange *ex)
+{
+	return ex->ex_up->up_reused && !ex->ex_retried && !ex->ex_answered &&
+	    ex->ex_request_body == 0 &&
+	    ex->ex_request.hd_framing == H1_NONE &&
+	    (ex->ex_request.hd_method == H1_GET ||
+	    ex->ex_request.hd_method == H1_HEAD ||
+	    ex->ex_request.hd_method == H1_OPTIONS);
+}
+
+/* The origin's side is gone before the answer was complete. */
+void
+exchange_up_lost(struct exchange *ex, const char *why)
+{
+	struct upstream	*up = ex->ex_up;
+
+	if (up != NULL && can_repeat(ex)) {
+		ex->ex_up = NULL;
+		upstream_drop(up);
+		ex->ex_retried = true;
+		ex->ex_state = EX_CONNECT;
+		ex->ex_conn->cn_state = CONN_WAIT;
+		verdict_ask(ex, upstream_dial(ex));
+		return;
+	}
+	if (!ex->ex_answered) {
+		refuse(ex, 502, why);
+		return;
+	}
+	report_closed(ex, why);
+	conn_break(ex);
+	exchange_end(ex);
+}
+
+/* The client's side is gone; it frees itself. */
+void
+exchange_client_gone(struct exchange *ex, const char *why)
+{
+	ex->ex_conn->cn_ex = NULL;
+	if (ex->ex_id != 0) {
+		if (ex->ex_state == EX_VERDICT) {
+			ex->ex_ruling.rl_verdict = VERDICT_DENY;
+			ex->ex_ruling.rl_rule = RULE_NONE;
+			strlcpy(ex->ex_ruling.rl_reason, why,
+			    sizeof(ex->ex_ruling.rl_reason));
+			report_verdict(ex);
+		} else
+			report_closed(ex, why);
+	}
+	exchange_end(ex);
+}

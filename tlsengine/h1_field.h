@@ -1,0 +1,88 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * What the files of the HTTP/1 codec share and nobody else needs: which bytes
+ * may stand where, and which fields are not just carried along.
+ */
+
+#ifndef H1_FIELD_H
+#define H1_FIELD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "h1.h"
+
+enum h1_class {
+	H1_F_ORDINARY,
+	H1_F_HOP,		/* dropped, and of no further meaning to us */
+	H1_F_CONNECTION,
+	H1_F_HOST,
+	H1_F_LENGTH,		/* Content-Length */
+	H1_F_CODING,		/* Transfer-Encoding */
+	H1_F_UPGRADE,
+	H1_F_EXPECT,
+	H1_F_OVERRIDE,		/* X-HTTP-Method-Override and its kin */
+	H1_F_NCLASSES
+};
+
+#define H1_B_TOKEN	0x01	/* RFC 9110, 5.6.2 */
+#define H1_B_VALUE	0x02	/* RFC 9110, 5.5: no control but the tab */
+#define H1_B_TARGET	0x04	/* visible or not ASCII, but for `#' */
+#define H1_B_HOST	0x08	/* letter, digit, hyphen, dot, underscore */
+#define H1_B_V6		0x10	/* hex digit, colon, dot */
+#define H1_B_DIGIT	0x20
+
+extern const uint8_t	 h1_byte[256];
+
+static inline int
+h1_is(char c, int what)
+{
+	return h1_byte[(unsigned char)c] & what;
+}
+
+enum h1_class	 h1_classify(const char *, size_t);
+const char	*h1_span(const char *, const char *, int);
+const char	*h1_value_span(const char *, const char *);
+int		 h1_equal(const char *, size_t, const char *);
+
+/* Where a parser stands; pa_sole has the fields of which only one may be. */
+struct h1_parser {
+	const char		*pa_p;
+	const char		*pa_end;
+	struct h1_head		*pa_head;
+	struct h1_error		*pa_err;
+	const struct h1_field	*pa_sole[H1_F_NCLASSES];
+	int			 pa_noptions;	/* of Connection */
+	int			 pa_close;
+	int			 pa_keep_alive;
+	int			 pa_upgrade;
+	int			 pa_listed;	/* it names other fields */
+};
+
+int	 h1_refuse(struct h1_parser *, int, const char *);
+
+/* h1_target.c */
+int	 h1_parse_target(struct h1_parser *, const char *, size_t);
+int	 h1_check_host(struct h1_parser *);
+
+/* h1_framing.c */
+int	 h1_parse_connection(struct h1_parser *, const struct h1_field *);
+int	 h1_frame_request(struct h1_parser *);
+int	 h1_frame_response(struct h1_parser *, enum h1_method, int);
+
+#endif /* H1_FIELD_H */

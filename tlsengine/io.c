@@ -1,0 +1,503 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * tlsengine runs this.  TLS reads its ciphertext through a BIO of our own,
+ * for two reasons: the ClientHello has been read by then and must be given
+ * back, and a client's refusal of our CA arrives in TLS 1.3 as a plaintext
+ * alert which the library reports as a bad record, so we look for it here.
+ */
+
+#include <sys/socket.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <openssl/err.h>
+
+#include "io.h"
+#include "log.h"
+
+#define TLS_ALERT	21
+#define ALERT_RECORD	7	/* header of 5, level, description */
+
+static BIO_METHOD	*io_method;
+
+static void	 io_on_read(evutil_socket_t, short, void *);
+static void	 io_on_write(evutil_socket_t, short, void *);
+
+void
+io_init(struct io *io, struct event_base *base, int fd,
+    const struct io_ops *ops, void *arg)
+{
+	memset(io, 0, sizeof(*io));
+	io->io_fd = fd;
+	io->io_ops = ops;
+	io->io_arg = arg;
+	io->io_alert = -1;
+	event_assign(&io->io_rev, base, fd, EV_READ | EV_PERSIST, io_on_read,
+	    io);
+	event_assign(&io->io_wev, base, fd, EV_WRITE, io_on_write, io);
+	event_priority_set(&io->io_rev, 1);
+	event_priority_set(&io->io_wev, 1);
+	event_add(&io->io_rev, NULL);
+}
+
+void
+io_close(struct io *io)
+{
+	if (io->io_fd == -1)
+		return;
+	event_del(&io->io_rev);
+	event_del(&io->io_wev);
+	if (io->io_ssl != NULL) {
+		/* A session of a connection that broke may not be resumed. */
+		if (io->io_broken)
+			SSL_set_shutdown(io->io_ssl, 0);
+		SSL_free(io->io_ssl);
+	}
+	close(io->io_fd);
+	free(io->io_pre);
+	free(io->io_out);
+	io->io_fd = -1;
+	io->io_ssl = NULL;
+	io->io_pre = io->io_out = NULL;
+}
+
+/* An idle event costs a system call, so reading stops only on demand. */
+void
+io_pause(struct io *io)
+{
+	if (io->io_paused)
+		return;
+	io->io_paused = true;
+	event_del(&io->io_rev);
+}
+
+void
+io_resume(struct io *io)
+{
+	if (!io->io_paused || io->io_broken)
+		return;
+	io->io_paused = false;
+	event_add(&io->io_rev, NULL);
+	/* Plaintext in the library makes no descriptor readable. */
+	if (io->io_eof || (io->io_ssl != NULL && SSL_pending(io->io_ssl) > 0))
+		event_active(&io->io_rev, EV_READ, 1);
+}
+
+/* The owner hears of it in a turn of its own, never inside a call of ours. */
+static void
+io_break(struct io *io, const char *why)
+{
+	if (io->io_broken)
+		return;
+	io->io_broken = true;
+	io->io_why = why;
+	event_del(&io->io_rev);
+	event_del(&io->io_wev);
+	event_active(&io->io_wev, EV_WRITE, 1);
+}
+
+static void
+io_tell(struct io *io)
+{
+	if (io->io_handshake) {
+		io->io_handshake = false;
+		io->io_ops->on_secure(io, io->io_why);
+	} else
+		io->io_ops->on_error(io, io->io_why);
+}
+
+/* ---- the BIO ------------------------------------------------------------- */
+
+static void
+io_look_for_alert(struct io *io, const unsigned char *p, size_t len)
+{
+	if (io->io_handshake && len == ALERT_RECORD && p[0] == TLS_ALERT &&
+	    p[3] == 0 && p[4] == 2)
+		io->io_alert = p[6];
+}
+
+static int
+io_bio_read(BIO *bio, char *buf, int len)
+{
+	struct io	*io = BIO_get_data(bio);
+	ssize_t		 n;
+	size_t		 pre = io->io_prelen - io->io_prepos;
+
+	BIO_clear_retry_flags(bio);
+	if (pre > 0) {
+		if (pre > (size_t)len)
+			pre = len;
+		memcpy(buf, io->io_pre + io->io_prepos, pre);
+		io->io_prepos += pre;
+		if (io->io_prepos == io->io_prelen) {
+			free(io->io_pre);
+			io->io_pre = NULL;
+			io->io_prelen = io->io_prepos = 0;
+		}
+		return pre;
+	}
+	n = recv(io->io_fd, buf, len, 0);
+	if (n == -1 && (errno == EAGAIN || errno == EINTR))
+		BIO_set_retry_read(bio);
+	else if (n > 0)
+		io_look_for_alert(io, (unsigned char *)buf, n);
+	return n;
+}
+
+static int
+io_bio_write(BIO *bio, const char *buf, int len)
+{
+	struct io	*io = BIO_get_data(bio);
+	ssize_t		 n;
+
+	BIO_clear_retry_flags(bio);
+	n = send(io->io_fd, buf, len, MSG_NOSIGNAL);
+	if (n == -1 && (errno == EAGAIN || errno == EINTR))
+		BIO_set_retry_write(bio);
+	return n;
+}
+
+static long
+io_bio_ctrl(BIO *bio, int cmd, long num, void *ptr)
+{
+	(void)bio, (void)num, (void)ptr;
+	return cmd == BIO_CTRL_FLUSH;
+}
+
+static int
+io_bio_create(BIO *bio)
+{
+	BIO_set_init(bio, 1);
+	return 1;
+}
+
+int
+io_library_init(void)
+{
+	io_method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK,
+	    "egressd io");
+	return io_method != NULL &&
+	    BIO_meth_set_read(io_method, io_bio_read) &&
+	    BIO_meth_set_write(io_method, io_bio_write) &&
+	    BIO_meth_set_ctrl(io_method, io_bio_ctrl) &&
+	    BIO_meth_set_create(io_method, io_bio_create) ? 0 : -1;
+}
+
+/* ---- TLS ----------------------------------------------------------------- */
+
+static const char *
+tls_reason(void)
+{
+	unsigned long	 code = ERR_peek_last_error();
+	const char	*text = code != 0 ? ERR_reason_error_string(code) : NULL;
+
+	return text != NULL ? text : "connection closed";
+}
+
+static void
+io_shake_hands(struct io *io)
+{
+	int	 n;
+
+	ERR_clear_error();
+	n = SSL_do_handshake(io->io_ssl);
+	if (n == 1) {
+		io->io_handshake = false;
+		io->io_ops->on_secure(io, NULL);
+		return;
+	}
+	switch (SSL_get_error(io->io_ssl, n)) {
+	case SSL_ERROR_WANT_READ:
+		break;
+	case SSL_ERROR_WANT_WRITE:
+		event_add(&io->io_wev, NULL);
+		break;
+	default:
+		io_break(io, tls_reason());
+	}
+}
+
+/* Takes the SSL in any case; on_secure tells how it went, never from here. */
+int
+io_secure(struct io *io, SSL *ssl, void *pre, size_t len)
+{
+	BIO	*bio;
+
+	io->io_ssl = ssl;
+	if (len > 0) {
+		if ((io->io_pre = malloc(len)) == NULL)
+			return -1;
+		memcpy(io->io_pre, pre, len);
+		io->io_prelen = len;
+	}
+	if ((bio = BIO_new(io_method)) == NULL)
+		return -1;
+	BIO_set_data(bio, io);
+	SSL_set_bio(ssl, bio, bio);
+	SSL_set_mode(ssl, SSL_MODE_ENABLE_PARTIAL_WRITE |
+	    SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
+	io->io_handshake = true;
+	event_active(&io->io_rev, EV_READ, 1);
+	return 0;
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+static ssize_t
+io_read_tls(struct io *io, void *buf, size_t len)
+{
+	int	 n;
+
+	ERR_clear_error();
+	n = SSL_read(io->io_ssl, buf, len > INT32_MAX ? INT32_MAX : (int)len);
+	if (n > 0)
+		return n;
+	switch (SSL_get_error(io->io_ssl, n)) {
+	case SSL_ERROR_ZERO_RETURN:
+		return 0;
+	case SSL_ERROR_WANT_READ:
+	case SSL_ERROR_WANT_WRITE:
+		errno = EAGAIN;
+		return -1;
+	case SSL_ERROR_SYSCALL:
+		/* Closed without close_notify: the framing tells if it hurts. */
+		if (n == 0)
+			return 0;
+		if (errno == 0 || errno == EAGAIN)
+			errno = ECONNRESET;
+		return -1;
+	default:
+		errno = EPROTO;
+		return -1;
+	}
+}
+
+ssize_t
+io_read(struct io *io, void *buf, size_t len)
+{
+	ssize_t	 n;
+
+	if (io->io_eof)
+		return 0;
+	if (io->io_broken) {
+		errno = ECONNRESET;
+		return -1;
+	}
+	if (io->io_ssl != NULL)
+		n = io_read_tls(io, buf, len);
+	else
+		n = recv(io->io_fd, buf, len, 0);
+	if (n > 0)
+		io->io_in_total += n;
+	else if (n == 0)
+		io->io_eof = true;
+	else if (errno == EINTR)
+		errno = EAGAIN;
+	return n;
+}
+
+static void
+io_on_read(evutil_socket_t fd, short what, void *arg)
+{
+	struct io	*io = arg;
+
+	(void)fd, (void)what;
+	if (io->io_broken)
+		return;
+	if (io->io_handshake)
+		io_shake_hands(io);
+	else
+		io->io_ops->on_read(io);
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+size_t
+io_room(const struct io *io)
+{
+	return IO_OUT_SIZE - io->io_outlen;
+}
+
+bool
+io_empty(const struct io *io)
+{
+	return io->io_outlen == 0;
+}
+
+/* One allocation while there is something to send, none while idle. */
+void *
+io_reserve(struct io *io, size_t *len)
+{
+	if (io->io_out == NULL && (io->io_out = malloc(IO_OUT_SIZE)) == NULL) {
+		*len = 0;
+		return NULL;
+	}
+	if (io->io_outpos > 0 &&
+	    IO_OUT_SIZE - io->io_outpos - io->io_outlen < IO_OUT_SIZE / 2) {
+		memmove(io->io_out, io->io_out + io->io_outpos, io->io_outlen);
+		io->io_outpos = 0;
+	}
+	*len = IO_OUT_SIZE - io->io_outpos - io->io_outlen;
+	return io->io_out + io->io_outpos + io->io_outlen;
+}
+
+void
+io_commit(struct io *io, size_t len)
+{
+	io->io_outlen += len;
+	if (io->io_outlen > IO_OUT_LOW)
+		io->io_full = true;
+}
+
+#define CHUNK_HEAD	6	/* "4000\r\n" */
+#define CHUNK_ROOM	(CHUNK_HEAD + 2)
+#define CHUNK_LEN_MAX	0xffff
+
+void *
+io_reserve_chunk(struct io *io, size_t *len)
+{
+	unsigned char	*p;
+
+	if ((p = io_reserve(io, len)) == NULL || *len <= CHUNK_ROOM) {
+		*len = 0;
+		return NULL;
+	}
+	*len -= CHUNK_ROOM;
+	if (*len > CHUNK_LEN_MAX)
+		*len = CHUNK_LEN_MAX;
+	return p + CHUNK_HEAD;
+}
+
+void
+io_commit_chunk(struct io *io, size_t len)
+{
+	unsigned char	*p;
+	char		 head[CHUNK_HEAD + 1];
+	size_t		 room;
+
+	p = io_reserve(io, &room);
+	snprintf(head, sizeof(head), "%04zx\r\n", len);
+	memcpy(p, head, CHUNK_HEAD);
+	memcpy(p + CHUNK_HEAD + len, "\r\n", 2);
+	io_commit(io, len + CHUNK_ROOM);
+}
+
+void
+io_put(struct io *io, const void *data, size_t len)
+{
+	size_t	 room;
+	void	*p;
+
+	if ((p = io_reserve(io, &room)) == NULL || room < len) {
+		io_break(io, "more to send than fits");
+		return;
+	}
+	memcpy(p, data, len);
+	io_commit(io, len);
+}
+
+/* 1: some went, 0: the socket is full, -1: broken. */
+static int
+io_write_some(struct io *io)
+{
+	const unsigned char	*p = io->io_out + io->io_outpos;
+	ssize_t			 n;
+	int			 error;
+
+	if (io->io_ssl == NULL) {
+		n = send(io->io_fd, p, io->io_outlen, MSG_NOSIGNAL);
+		if (n == -1)
+			return errno == EAGAIN || errno == EINTR ? 0 : -1;
+	} else {
+		ERR_clear_error();
+		n = SSL_write(io->io_ssl, p, io->io_outlen);
+		if (n <= 0) {
+			error = SSL_get_error(io->io_ssl, n);
+			return error == SSL_ERROR_WANT_WRITE ||
+			    error == SSL_ERROR_WANT_READ ? 0 : -1;
+		}
+	}
+	io->io_outpos += n;
+	io->io_outlen -= n;
+	io->io_out_total += n;
+	return 1;
+}
+
+int
+io_flush(struct io *io)
+{
+	int	 rv = 1;
+
+	if (io->io_broken || io->io_handshake)
+		return io->io_broken ? -1 : 0;
+	while (io->io_outlen > 0 && (rv = io_write_some(io)) == 1)
+		continue;
+	if (rv == -1) {
+		io_break(io, "connection reset");
+		return -1;
+	}
+	if (io->io_outlen > 0) {
+		event_add(&io->io_wev, NULL);
+		return 0;
+	}
+	free(io->io_out);
+	io->io_out = NULL;
+	io->io_outpos = 0;
+	io->io_full = false;
+	return 0;
+}
+
+static void
+io_on_write(evutil_socket_t fd, short what, void *arg)
+{
+	struct io	*io = arg;
+	bool		 full = io->io_full;
+
+	(void)fd, (void)what;
+	if (io->io_broken) {
+		io_tell(io);
+		return;
+	}
+	if (io->io_handshake) {
+		io_shake_hands(io);
+		return;
+	}
+	if (io_flush(io) == -1)
+		return;
+	if (full && io->io_outlen <= IO_OUT_LOW) {
+		io->io_full = false;
+		io->io_ops->on_drain(io);
+	} else if (io->io_outlen == 0)
+		io->io_ops->on_drain(io);
+}
+
+void
+io_finish(struct io *io)
+{
+	if (io->io_broken)
+		return;
+	if (io->io_ssl != NULL && !io->io_handshake) {
+		ERR_clear_error();
+		SSL_shutdown(io->io_ssl);
+	}
+	shutdown(io->io_fd, SHUT_WR);
+}

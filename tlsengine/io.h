@@ -1,0 +1,110 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * tlsengine: one end of a connection, with or without TLS, as bytes that are
+ * read when the owner can use them and written when the peer takes them.
+ * Nothing in it grows: an owner reads no more than it has room for, and what
+ * waits to be written is bounded by the marks below.
+ */
+
+#ifndef IO_H
+#define IO_H
+
+#include <sys/types.h>
+
+#include <openssl/ssl.h>
+
+#include <event2/event.h>
+#include <event2/event_struct.h>
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define IO_OUT_SIZE	(64 * 1024)	/* bytes that may wait */
+#define IO_OUT_LOW	(16 * 1024)	/* below this the owner may go on */
+
+struct io;
+
+struct io_ops {
+	/* Bytes may be there; read until -1/EAGAIN or have no more room. */
+	void	(*on_read)(struct io *);
+	/* What waited has fallen below IO_OUT_LOW. */
+	void	(*on_drain)(struct io *);
+	/* The handshake is done (why is NULL) or has failed. */
+	void	(*on_secure)(struct io *, const char *why);
+	/* The connection is broken; what was not written is lost. */
+	void	(*on_error)(struct io *, const char *why);
+};
+
+struct io {
+	int			 io_fd;
+	SSL			*io_ssl;	/* NULL: in the clear */
+	const struct io_ops	*io_ops;
+	void			*io_arg;
+	struct event		 io_rev;
+	struct event		 io_wev;
+	bool			 io_handshake;	/* under way */
+	bool			 io_paused;	/* the owner has no room */
+	bool			 io_eof;	/* the peer will send no more */
+	bool			 io_broken;
+	const char		*io_why;	/* constant text */
+	bool			 io_full;	/* passed IO_OUT_LOW upwards */
+	int			 io_alert;	/* last fatal alert of the peer */
+	unsigned char		*io_pre;	/* read before TLS began */
+	size_t			 io_prelen;
+	size_t			 io_prepos;
+	unsigned char		*io_out;	/* waits to be written */
+	size_t			 io_outpos;
+	size_t			 io_outlen;
+	uint64_t		 io_in_total;	/* plaintext bytes */
+	uint64_t		 io_out_total;
+};
+
+void	 io_init(struct io *, struct event_base *, int, const struct io_ops *,
+	    void *);
+void	 io_close(struct io *);
+void	 io_pause(struct io *);
+void	 io_resume(struct io *);
+
+/* Begin TLS; bytes that were read in the clear are given back first. */
+int	 io_secure(struct io *, SSL *, void *, size_t);
+
+/* > 0 bytes, 0 end of file, -1 with errno EAGAIN or else broken. */
+ssize_t	 io_read(struct io *, void *, size_t);
+
+/* Room for at least some bytes, or 0: then wait for on_drain. */
+size_t	 io_room(const struct io *);
+/* Append; the caller has asked for room.  io_flush sends. */
+void	 io_put(struct io *, const void *, size_t);
+/* Write in place: reserve room, fill it, say how much. */
+void	*io_reserve(struct io *, size_t *);
+void	 io_commit(struct io *, size_t);
+/*
+ * The same for a chunk of HTTP/1: the room is that of its data, and the size
+ * before and the empty line after it are written by the commit.
+ */
+void	*io_reserve_chunk(struct io *, size_t *);
+void	 io_commit_chunk(struct io *, size_t);
+int	 io_flush(struct io *);
+/* All is out; for a connection that ends after its last answer. */
+bool	 io_empty(const struct io *);
+/* Tell the peer that no more will come. */
+void	 io_finish(struct io *);
+
+int	 io_library_init(void);
+
+#endif /* IO_H */

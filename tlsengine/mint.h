@@ -1,0 +1,104 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * A session's certificate authority: its key, its certificate, the one leaf
+ * key and the leaves.  Keys live in the engine's memory, are handed to nobody
+ * and are wiped by mint_free().  Names come from the sandbox by way of
+ * hostname_canon(); what is not canonical is refused here once more.
+ */
+
+#ifndef MINT_H
+#define MINT_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <time.h>
+
+#include <openssl/ssl.h>
+#include <openssl/x509.h>
+
+struct mint;
+
+/* Leaves kept; one costs about 4 KiB. */
+#define MINT_LEAVES_MAX		1024
+
+#define MINT_FINGERPRINT_LEN	64	/* hexadecimal SHA-256 */
+
+struct mint_stats {
+	uint64_t	 ms_hits;
+	uint64_t	 ms_misses;
+	uint64_t	 ms_evictions;
+	size_t		 ms_leaves;
+};
+
+/*
+ * Once, before confinement: makes libcrypto, libssl and libc open, read and
+ * fetch all that they otherwise would at first use, by minting and shaking
+ * hands in memory with each protocol version.  Reads no openssl.cnf.  0, or
+ * -1 if the libraries cannot do what the engine needs.
+ */
+int		 mint_warm(void);
+
+/*
+ * Both return NULL with *why pointing to a constant text.  not_after is the
+ * end of the session: no leaf, and no CA made here, outlives it.
+ *
+ * mint_load() takes the CA from PEM: the first certificate is the CA, others
+ * after it are its chain.  The key is not encrypted.  The bytes remain the
+ * caller's, to wipe.
+ */
+struct mint	*mint_new(const char *session_id, time_t not_after,
+		    const char **why);
+struct mint	*mint_load(const void *cert, size_t certlen, const void *key,
+		    size_t keylen, time_t not_after, const char **why);
+void		 mint_free(struct mint *);
+
+/*
+ * The leaf for one canonical name or literal address, from the cache or new;
+ * the caller has a reference to free.  0, or -1 if the name is not canonical,
+ * the CA has expired, or memory is short.
+ */
+int		 mint_leaf(struct mint *, const char *name, X509 **leaf);
+
+/*
+ * The server side of the session.  TLS 1.2 and 1.3; tickets whose keys exist
+ * in this context only; no renegotiation, compression or early data.  The
+ * caller sets its ALPN callback and write modes, may make as many SSL as it
+ * wants, and frees it (before or after the mint).  NULL if memory is short.
+ */
+SSL_CTX		*mint_server_ctx(struct mint *);
+
+/*
+ * Makes an SSL of that context the server of one name, before the handshake
+ * begins: leaf, and a session id context that is the hash of the name, so that
+ * a session resumes under the name it was made for or not at all.  0 or -1 as
+ * mint_leaf().
+ */
+int		 mint_use(struct mint *, SSL *, const char *name);
+
+/*
+ * The certificate that clients must trust: the CA, or the last of the chain
+ * that was loaded with it.  Never a key.  They live as long as the mint.
+ */
+const char	*mint_ca_pem(const struct mint *, size_t *len);
+const unsigned char *mint_ca_der(const struct mint *, size_t *len);
+const char	*mint_ca_fingerprint(const struct mint *);
+time_t		 mint_not_after(const struct mint *);
+
+void		 mint_stats(const struct mint *, struct mint_stats *);
+
+#endif /* MINT_H */

@@ -1,0 +1,148 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * tlsengine runs this: refusals that people and programs can read.  A status,
+ * two fields and a small JSON body say what was refused, by which rule and
+ * under which number it is in the records; or, if the policy wants it so, the
+ * connection is reset without a word.
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "jsonw.h"
+#include "tlsengine.h"
+
+#define REFUSE_403	0	/* as egressd.conf has it */
+
+/* The body; the reason may hold an origin's words, so it is escaped. */
+static size_t
+refuse_body(const struct exchange *ex, const char *reason, char *out,
+    size_t size)
+{
+	struct jsonw	 w;
+	const char	*text;
+	size_t		 len = 0;
+	char		 id[32];
+
+	snprintf(id, sizeof(id), "%llu", (unsigned long long)ex->ex_id);
+	jsonw_init(&w, size - 1);
+	jsonw_object(&w);
+	jsonw_key(&w, "error");
+	jsonw_str(&w, "egress_refused");
+	jsonw_key(&w, "reason");
+	jsonw_str(&w, reason);
+	jsonw_key(&w, "host");
+	jsonw_str(&w, ex->ex_place.pc_host);
+	jsonw_key(&w, "rule");
+	if (ex->ex_ruling.rl_verdict == VERDICT_DENY &&
+	    ex->ex_ruling.rl_rule != RULE_NONE && ex->ex_ask != 0)
+		jsonw_uint(&w, ex->ex_ruling.rl_rule);
+	else
+		jsonw_null(&w);
+	jsonw_key(&w, "request_id");
+	jsonw_str(&w, id);
+	jsonw_end(&w);
+	if ((text = jsonw_finish(&w, &len)) != NULL) {
+		memcpy(out, text, len);
+		out[len++] = '\n';
+	}
+	jsonw_free(&w);
+	return len;
+}
+
+/* The reason as a field value: its stable part. */
+static struct h1_field
+refuse_field(const char *reason, char *buf, size_t size)
+{
+	size_t	 len = strcspn(reason, ":");
+
+	snprintf(buf, size, "refuse, %.*s", (int)len, reason);
+	return (struct h1_field){ "Egress-Decision", 15, buf, strlen(buf), 0 };
+}
+
+static void
+refuse_answer(struct exchange *ex, int status, const char *reason)
+{
+	struct h1_field		 extra[3];
+	struct h1_out_response	 os = { .os_status = status };
+	char			 body[1024], decision[96], id[32];
+	size_t			 len, room;
+	void			*p;
+
+	len = refuse_body(ex, reason, body, sizeof(body));
+	snprintf(id, sizeof(id), "%llu", (unsigned long long)ex->ex_id);
+	extra[0] = refuse_field(reason, decision, sizeof(decision));
+	extra[1] = (struct h1_field){ "Egress-Request", 14, id, strlen(id), 0 };
+	extra[2] = (struct h1_field){ "Content-Type", 12, "application/json",
+	    16, 0 };
+	os.os_extra = extra;
+	os.os_nextra = 3;
+	os.os_framing = H1_LENGTH;
+	os.os_length = len;
+	/* A body that nobody read is still to come. */
+	if (ex->ex_conn->cn_state != CONN_ANSWER &&
+	    ex->ex_request.hd_framing != H1_NONE)
+		ex->ex_conn->cn_keep = false;
+	if (conn_answer(ex, &os) == -1)
+		return;
+	if (ex->ex_request.hd_method != H1_HEAD &&
+	    (p = conn_reserve(ex, &room)) != NULL && room >= len) {
+		memcpy(p, body, len);
+		conn_commit(ex, len);
+	}
+}
+
+/*
+ * The end of an exchange that was not answered yet.  Before the verdict this
+ * is a denial, after it a failure.
+ */
+void
+refuse(struct exchange *ex, int status, const char *reason)
+{
+	bool	 allowed = ex->ex_state == EX_CONNECT ||
+	    ex->ex_state == EX_FORWARD;
+	struct upstream	*up = ex->ex_up;
+	char	 why[sizeof(ex->ex_ruling.rl_reason)];
+
+	strlcpy(why, reason, sizeof(why));
+	if (!allowed) {
+		if (ex->ex_ruling.rl_verdict != VERDICT_DENY || status != 403)
+			ex->ex_ruling.rl_rule = RULE_NONE;
+		ex->ex_ruling.rl_verdict = VERDICT_DENY;
+		strlcpy(ex->ex_ruling.rl_reason, why,
+		    sizeof(ex->ex_ruling.rl_reason));
+	}
+	ex->ex_status = status;
+	if (up != NULL) {
+		ex->ex_up = NULL;
+		upstream_drop(up);
+	}
+	verdict_unask(ex);
+	if (settings.st_refuse == REFUSE_403 || allowed) {
+		refuse_answer(ex, status, why);
+		if (ex->ex_conn->cn_state == CONN_WAIT)
+			ex->ex_conn->cn_state = CONN_ANSWER;
+		conn_end(ex);
+	} else
+		conn_break(ex);
+	if (allowed)
+		report_closed(ex, why);
+	else
+		report_verdict(ex);
+	exchange_free(ex);
+}
