@@ -24,6 +24,10 @@
 
 const char	*__asan_default_options(void);
 
+/* The linker is told to want this, and so takes the rest of the file. */
+extern const int	 sanitize_here;
+const int		 sanitize_here = 1;
+
 const char *
 __asan_default_options(void)
 {

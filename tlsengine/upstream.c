@@ -150,7 +150,7 @@ upstream_init(const void *pem, size_t len, const char **why)
 static int
 up_secure(struct upstream *up)
 {
-	const char	*host = up->up_place.pc_host;
+	char		*host = up->up_place.pc_host;
 	unsigned int	 i = place_bucket(&up->up_place) % SESSIONS;
 	SSL		*ssl;
 
