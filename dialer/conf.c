@@ -29,6 +29,13 @@
 
 static struct slice	*running, *candidate;
 
+/* NULL before the first is in force. */
+const struct slice *
+slice_running(void)
+{
+	return running;
+}
+
 static struct slice *
 slice_new(void)
 {
@@ -86,9 +93,15 @@ slice_weigh(char *why, size_t len)
 void
 slice_commit(void)
 {
-	slice_free(running);
+	struct slice	*old = running;
+
 	running = candidate;
 	candidate = NULL;
+	stock_open();
+	names_forget();
+	resolve_servers(&running->sl_resolvers,
+	    old != NULL ? &old->sl_resolvers : NULL);
+	slice_free(old);
 }
 
 void

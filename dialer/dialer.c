@@ -15,8 +15,8 @@
  */
 
 /*
- * egressd-dialer: the process that resolves, vets and connects.  Until grants
- * exist it only keeps its part of the configuration.
+ * egressd-dialer: the process that resolves, vets and connects, for grants of
+ * policyd and for nothing else.
  */
 
 #include "dialer.h"
@@ -27,21 +27,29 @@ static const ipc_handler parent_handlers[MSG_MAX] = {
 	[MSG_CONF_HOST] = dialer_parent_conf_host,
 	[MSG_CONF_RESOLVER] = dialer_parent_conf_resolver,
 	[MSG_CONF_DENY_NET] = dialer_parent_conf_deny_net,
+	[MSG_SOCKET] = dialer_parent_socket,
 };
 
-/* Nobody has anything to ask yet, so whatever comes is refused. */
-static const ipc_handler no_handlers[MSG_MAX];
+static const ipc_handler policyd_handlers[MSG_MAX] = {
+	[MSG_GRANT] = dialer_policyd_grant,
+};
+
+static void
+dialer_warm(void)
+{
+	stock_warm();
+	resolve_warm();
+}
 
 static int
 dialer_channel(const struct msg_channel *mc, int fd)
 {
 	switch (mc->peer) {
 	case ROLE_POLICYD:
-		child_peer(ROLE_POLICYD, fd, no_handlers);
+		child_peer(ROLE_POLICYD, fd, policyd_handlers);
 		return 0;
 	case ROLE_ENGINE:
-		child_engine(mc, fd, no_handlers);
-		return 0;
+		return engine_new(mc, fd);
 	default:
 		return -1;
 	}
@@ -54,6 +62,7 @@ main(int argc, char *argv[])
 		.ch_role = ROLE_DIALER,
 		.ch_sandbox = &dialer_sandbox,
 		.ch_handlers = parent_handlers,
+		.ch_warm = dialer_warm,
 		.ch_channel = dialer_channel,
 		.ch_begin = slice_begin,
 		.ch_weigh = slice_weigh,

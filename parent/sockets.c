@@ -34,7 +34,7 @@
 #include "parent.h"
 
 #define OWED_MAX	1024		/* of one kind */
-#define UNREAD_MAX	(64 * 1024)	/* bytes in the dialer's channel */
+#define UNREAD_MAX	4096		/* bytes in the dialer's channel */
 #define RETRY_MS	100
 
 static const struct {
@@ -49,6 +49,7 @@ static const struct {
 
 static unsigned int	 owed[SOCKET_KIND_MAX];
 static struct event	 retry;
+static bool		 is_short;	/* of descriptors, and has said so */
 
 static int
 socket_make(enum socket_kind kind)
@@ -80,9 +81,12 @@ give_kind(struct ipc *ip, enum socket_kind kind)
 				owed[kind] = 0;
 				return true;
 			}
-			log_warn("a socket for the dialer");
+			if (!is_short)
+				log_warn("a socket for the dialer");
+			is_short = true;
 			return false;
 		}
+		is_short = false;
 		ipc_send(ip, fd, SOCKET, socket_kind, .kind = kind);
 	}
 	return true;

@@ -114,7 +114,7 @@ TEST(twice)
 
 TEST(enough)
 {
-	char	 text[16];
+	char	 text[32];
 	int	 i;
 
 	plan_init(&plan);
