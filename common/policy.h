@@ -145,7 +145,7 @@ struct policy_verdict {
 	enum verdict		 pv_verdict;
 	enum verdict_scope	 pv_scope;
 	const struct rule	*pv_rule;	/* NULL: the default */
-	int			 pv_asks;	/* denied for want of a decider */
+	int			 pv_asks;	/* only a decider could allow */
 	uint64_t		 pv_body;	/* limit of what is allowed */
 	const char		*pv_reason;	/* constant; "" if not denied */
 };

@@ -39,6 +39,7 @@
 
 #include "addr.h"
 #include "log.h"
+#include "policy.h"
 
 #define CONF_NAME_MAX		64	/* bytes in the name of an object */
 #define CONF_ERRORS_MAX		32	/* messages kept from one run */
@@ -113,11 +114,6 @@ struct conf_control {
 	mode_t		 ct_mode;	/* default 0660 */
 };
 
-enum conf_full {
-	CONF_FULL_DENY,		/* default */
-	CONF_FULL_GAP,
-};
-
 enum conf_limit {
 	CONF_LIMIT_SESSIONS,	/* in all */
 	CONF_LIMIT_CLIENTS,	/* of the control sockets, in all */
@@ -180,32 +176,12 @@ struct conf_ref {
 };
 TAILQ_HEAD(conf_refs, conf_ref);
 
-enum conf_rule_kind {
-	CONF_RULE_ALLOW,
-	CONF_RULE_DENY,
-	CONF_RULE_PASS,
-	CONF_RULE_DECIDE,
-	CONF_RULE_NARROW,
-};
-
-enum conf_scheme {
-	CONF_SCHEME_ANY,
-	CONF_SCHEME_HTTP,
-	CONF_SCHEME_HTTPS,
-};
-
-enum conf_cache {
-	CONF_CACHE_HOST,	/* default: per session and host */
-	CONF_CACHE_REQUEST,
-	CONF_CACHE_OFF,
-};
-
 /* An empty list of conditions is no condition. */
 struct conf_rule {
 	TAILQ_ENTRY(conf_rule)	 ru_entry;
 	struct conf_pos		 ru_pos;
 	unsigned int		 ru_index;
-	enum conf_rule_kind	 ru_kind;
+	enum rule_kind		 ru_kind;
 	bool			 ru_tcp;
 	uint32_t		 ru_set;	/* options given: parser */
 
@@ -213,7 +189,7 @@ struct conf_rule {
 	struct conf_portlist	 ru_ports;
 	struct conf_words	 ru_methods;
 	struct conf_words	 ru_paths;
-	enum conf_scheme	 ru_scheme;
+	enum rule_scheme	 ru_scheme;
 	int64_t			 ru_body;	/* -1: no limit */
 	bool			 ru_private;	/* to private */
 	struct conf_nets	 ru_nets;	/* to prefixes */
@@ -221,7 +197,7 @@ struct conf_rule {
 	/* decide and narrow only */
 	struct conf_refs	 ru_deciders;
 	int64_t			 ru_timeout;	/* 0: the decider's own */
-	enum conf_cache		 ru_cache;
+	enum rule_cache		 ru_cache;
 	int64_t			 ru_ttl;	/* 0: until the session ends */
 	unsigned int		 ru_uses;	/* 0: any number */
 	unsigned int		 ru_messages;	/* default 5 */
@@ -229,21 +205,10 @@ struct conf_rule {
 };
 TAILQ_HEAD(conf_rules, conf_rule);
 
-enum conf_refuse {
-	CONF_REFUSE_403,	/* default */
-	CONF_REFUSE_RESET,
-	CONF_REFUSE_ALERT,
-};
-
-enum conf_redact_kind {
-	CONF_REDACT_HEADER,
-	CONF_REDACT_QUERY,
-};
-
 struct conf_redact {
 	TAILQ_ENTRY(conf_redact) rd_entry;
 	struct conf_pos		 rd_pos;
-	enum conf_redact_kind	 rd_kind;
+	enum redact_kind	 rd_kind;
 	const char		*rd_name;	/* a header's is lower case */
 };
 TAILQ_HEAD(conf_redacts, conf_redact);
@@ -257,14 +222,14 @@ struct conf_policy {
 	struct conf_rules	 pl_rules;
 	unsigned int		 pl_nrules;
 	bool			 pl_default_allow;
-	enum conf_refuse	 pl_refuse;
+	enum policy_refuse	 pl_refuse;
 	int64_t			 pl_capture;	/* bytes of each body */
 	bool			 pl_capture_hash;
 	struct conf_redacts	 pl_redact;
 	int64_t			 pl_quota_out;	/* 0: none */
 	unsigned int		 pl_pause_denials; /* 0: never */
 	int64_t			 pl_pause_window;
-	enum conf_full		 pl_audit_full;	/* else the global one */
+	enum policy_full	 pl_audit_full;	/* else the global one */
 };
 TAILQ_HEAD(conf_policies, conf_policy);
 
@@ -365,7 +330,7 @@ struct config {
 	struct conf_control	*cf_control;	/* NULL: not given */
 	struct conf_control	*cf_control_ro;	/* NULL: none */
 	const char		*cf_audit_file;	/* NULL: none */
-	enum conf_full		 cf_audit_full;
+	enum policy_full	 cf_audit_full;
 	struct conf_hosts	 cf_hosts;
 	struct conf_endpoints	 cf_resolvers;	/* empty: the system's */
 	const char		*cf_upstream_trust; /* NULL: the system's */
@@ -393,6 +358,11 @@ void		 conf_errors_free(struct conf_errors *);
 
 /* Prints what parses to the same; 0, or -1 if writing failed. */
 int		 conf_print(const struct config *, FILE *);
+/* One rule, in one line without its newline. */
+void		 conf_print_rule(const struct conf_rule *, FILE *);
+
+/* What decides by it has to make it ready; it is freed by policy_free(). */
+struct policy	*conf_policy_compile(const struct conf_policy *);
 
 const struct conf_policy  *conf_policy_find(const struct config *,
 			    const char *name);

@@ -146,7 +146,7 @@ static bool
 rule_reads(const struct conf_rule *ru)
 {
 	return !TAILQ_EMPTY(&ru->ru_methods) || !TAILQ_EMPTY(&ru->ru_paths) ||
-	    ru->ru_scheme != CONF_SCHEME_ANY;
+	    ru->ru_scheme != SCHEME_ANY;
 }
 
 /*
@@ -159,7 +159,7 @@ check_shadow(struct parse *ps, const struct conf_policy *pl,
 {
 	const struct conf_rule	*above;
 
-	if (!ru->ru_tcp && ru->ru_kind != CONF_RULE_PASS)
+	if (!ru->ru_tcp && ru->ru_kind != RULE_PASS)
 		return;
 	TAILQ_FOREACH(above, &pl->pl_rules, ru_entry) {
 		if (above == ru)
@@ -170,7 +170,7 @@ check_shadow(struct parse *ps, const struct conf_policy *pl,
 			continue;
 		conf_error(ps, ru->ru_pos, "%s%s rule must stand above the "
 		    "rule of line %u, which looks into requests to the same "
-		    "host", conf_rule_kinds[ru->ru_kind],
+		    "host", rule_kind_name(ru->ru_kind),
 		    ru->ru_tcp ? " tcp" : "", above->ru_pos.p_line);
 		return;
 	}

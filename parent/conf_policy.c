@@ -86,19 +86,19 @@ conf_policy_pause(struct parse *ps, struct conf_pos pos, int64_t denials,
 
 void
 conf_policy_redact(struct parse *ps, struct conf_pos pos,
-    enum conf_redact_kind kind, const char *name)
+    enum redact_kind kind, const char *name)
 {
 	struct conf_redact	*rd;
 	const char		*why;
 	char			*copy, *p;
 
-	if (kind == CONF_REDACT_HEADER &&
+	if (kind == REDACT_HEADER &&
 	    (why = value_token_error(name)) != NULL)
 		conf_error(ps, pos, "header \"%s\": %s", name, why);
 	if (name[0] == '\0')
 		conf_error(ps, pos, "query \"\": must not be empty");
 	copy = conf_strndup(ps->ps_conf, name, strlen(name));
-	for (p = copy; kind == CONF_REDACT_HEADER && *p != '\0'; p++)
+	for (p = copy; kind == REDACT_HEADER && *p != '\0'; p++)
 		*p = (char)tolower((unsigned char)*p);
 	rd = conf_alloc(ps->ps_conf, sizeof(*rd));
 	rd->rd_pos = pos;
@@ -118,18 +118,19 @@ conf_policy_end(struct parse *ps)
 }
 
 static const char *
-conf_rule_noun(enum conf_rule_kind kind, bool tcp)
+conf_rule_noun(enum rule_kind kind, bool tcp)
 {
-	static const char *const	 nouns[] = {
-		"allow rule", "deny rule", "pass rule", "decide rule",
-		"narrow rule"
+	static const char *const	 nouns[RULE_KIND_MAX] = {
+		[RULE_ALLOW] = "allow rule", [RULE_DENY] = "deny rule",
+		[RULE_PASS] = "pass rule", [RULE_DECIDE] = "decide rule",
+		[RULE_NARROW] = "narrow rule"
 	};
 
 	return tcp ? "tcp rule" : nouns[kind];
 }
 
 void
-conf_rule_begin(struct parse *ps, struct conf_pos pos, enum conf_rule_kind kind,
+conf_rule_begin(struct parse *ps, struct conf_pos pos, enum rule_kind kind,
     bool tcp)
 {
 	struct conf_rule	*ru;
@@ -157,7 +158,7 @@ conf_rule_begin(struct parse *ps, struct conf_pos pos, enum conf_rule_kind kind,
 	ps->ps_option.sx_set = &ru->ru_set;
 	ps->ps_option.sx_kind = 1U << kind | (tcp ? STMT_KIND_TCP : 0);
 	ps->ps_option.sx_noun = conf_rule_noun(kind, tcp);
-	if (kind == CONF_RULE_PASS && tcp)
+	if (kind == RULE_PASS && tcp)
 		conf_error(ps, pos, "pass is about TLS: write allow tcp or "
 		    "pass");
 }
@@ -198,7 +199,7 @@ conf_rule_host(struct parse *ps, struct conf_word *wd)
 
 	if (hostname_pattern_canon(wd->wd_text, strlen(wd->wd_text), pattern,
 	    sizeof(pattern), &why) == -1 ||
-	    (ps->ps_rule->ru_kind != CONF_RULE_DENY &&
+	    (ps->ps_rule->ru_kind != RULE_DENY &&
 	    hostname_pattern_check(pattern, &why) == -1))
 		conf_error(ps, wd->wd_pos, "host \"%s\": %s", wd->wd_text,
 		    why);
@@ -286,6 +287,20 @@ conf_rule_net(struct parse *ps, const struct conf_word *wd)
 	TAILQ_INSERT_TAIL(&ps->ps_rule->ru_nets, nt, nt_entry);
 }
 
+/* All of them, with a space between, have to fit in a grant. */
+static size_t
+conf_rule_nets_length(const struct conf_nets *nets)
+{
+	const struct conf_net	*nt;
+	char			 text[PREFIX_STRLEN];
+	size_t			 len = 0;
+
+	TAILQ_FOREACH(nt, nets, nt_entry)
+		len += strlen(prefix_format(&nt->nt_prefix, text,
+		    sizeof(text))) + 1;
+	return len;
+}
+
 void
 conf_rule_to(struct parse *ps, struct conf_pos pos)
 {
@@ -298,6 +313,9 @@ conf_rule_to(struct parse *ps, struct conf_pos pos)
 			else
 				conf_rule_net(ps, wd);
 		}
+	if (conf_rule_nets_length(&ps->ps_rule->ru_nets) > PATH_LEN)
+		conf_error(ps, pos, "to: the prefixes have more than %d bytes "
+		    "in all", PATH_LEN);
 	conf_lists_reset(ps);
 }
 
@@ -306,7 +324,11 @@ conf_rule_end(struct parse *ps)
 {
 	const struct conf_rule	*ru = ps->ps_rule;
 
-	if (ru->ru_cache == CONF_CACHE_OFF &&
+	/* No port is the usual one for what is not looked into. */
+	if (ru->ru_kind == RULE_ALLOW && ru->ru_tcp &&
+	    !stmt_isset(&ps->ps_option, "port"))
+		conf_error(ps, ru->ru_pos, "allow tcp must say which port");
+	if (ru->ru_cache == CACHE_OFF &&
 	    (ru->ru_ttl != 0 || ru->ru_uses != 0))
 		conf_error(ps, ru->ru_pos, "ttl and uses are about cached "
 		    "answers, but cache is off");

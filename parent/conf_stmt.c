@@ -48,19 +48,30 @@ const char *const conf_decider_kinds[] = {
 const char *const conf_sandbox_kinds[] = {
 	"local", "virtual", "kubernetes", "custom", NULL
 };
-const char *const conf_rule_kinds[] = {
-	"allow", "deny", "pass", "decide", "narrow", NULL
+const char *const conf_redact_kinds[] = {
+	[REDACT_HEADER] = "header", [REDACT_QUERY] = "query",
+	[REDACT_KIND_MAX] = NULL
 };
-const char *const conf_redact_kinds[] = { "header", "query", NULL };
 
 static const char *const log_names[] = {
 	"error", "warn", "info", "debug", NULL
 };
-static const char *const full_names[] = { "deny", "gap", NULL };
+static const char *const full_names[] = {
+	[FULL_DENY] = "deny", [FULL_GAP] = "gap", [FULL_MAX] = NULL
+};
 static const char *const api_names[] = { "anthropic", "openai", NULL };
-static const char *const refuse_names[] = { "403", "reset", "alert", NULL };
-static const char *const scheme_names[] = { "any", "http", "https", NULL };
-static const char *const cache_names[] = { "host", "request", "off", NULL };
+static const char *const refuse_names[] = {
+	[REFUSE_403] = "403", [REFUSE_RESET] = "reset",
+	[REFUSE_ALERT] = "alert", [REFUSE_MAX] = NULL
+};
+static const char *const scheme_names[] = {
+	[SCHEME_ANY] = "any", [SCHEME_HTTP] = "http",
+	[SCHEME_HTTPS] = "https", [SCHEME_MAX] = NULL
+};
+static const char *const cache_names[] = {
+	[CACHE_HOST] = "host", [CACHE_REQUEST] = "request",
+	[CACHE_OFF] = "off", [CACHE_MAX] = NULL
+};
 static const char *const yesno_names[] = { "no", "yes", NULL };
 
 #define LIMIT(name, which, max)						\
@@ -182,9 +193,9 @@ const struct stmt stmt_policy[] = {
 	{ NULL, 0, 0, 0, 0, 0, 0, NULL }
 };
 
-#define R_ALLOW		(1U << CONF_RULE_ALLOW)
-#define R_DENY		(1U << CONF_RULE_DENY)
-#define R_ASK		(1U << CONF_RULE_DECIDE | 1U << CONF_RULE_NARROW)
+#define R_ALLOW		(1U << RULE_ALLOW)
+#define R_DENY		(1U << RULE_DENY)
+#define R_ASK		(1U << RULE_DECIDE | 1U << RULE_NARROW)
 #define R_READ		(R_ALLOW | R_DENY | R_ASK)
 
 /*

@@ -159,7 +159,6 @@ extern const struct stmt	 stmt_rule[];
 
 extern const char *const	 conf_decider_kinds[];
 extern const char *const	 conf_sandbox_kinds[];
-extern const char *const	 conf_rule_kinds[];
 extern const char *const	 conf_redact_kinds[];
 
 /* parse.y */
@@ -279,9 +278,9 @@ void	 conf_policy_default(struct parse *, struct conf_pos, bool allow);
 void	 conf_policy_pause(struct parse *, struct conf_pos, int64_t denials,
 	    int64_t window);
 void	 conf_policy_redact(struct parse *, struct conf_pos,
-	    enum conf_redact_kind, const char *);
+	    enum redact_kind, const char *);
 void	 conf_policy_end(struct parse *);
-void	 conf_rule_begin(struct parse *, struct conf_pos, enum conf_rule_kind,
+void	 conf_rule_begin(struct parse *, struct conf_pos, enum rule_kind,
 	    bool tcp);
 void	 conf_rule_deciders(struct parse *);
 void	 conf_rule_hosts(struct parse *, struct conf_pos);

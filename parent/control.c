@@ -112,6 +112,7 @@ const ipc_handler parent_handlers[MSG_MAX] = {
 	[MSG_LOG_ASK] = parent_policyd_log_ask,
 	[MSG_PEER_ASK] = parent_policyd_peer_ask,
 	[MSG_FOLLOW_ASK] = parent_policyd_follow_ask,
+	[MSG_SESSION_ASK] = parent_policyd_session_ask,
 	[MSG_ENGINE_BAD] = parent_child_engine_bad,
 	[MSG_SOCKET_ASK] = parent_dialer_socket_ask,
 	[MSG_ENGINE_TRUST] = parent_engine_trust,

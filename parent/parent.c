@@ -36,14 +36,14 @@
 
 #include "parent.h"
 
-struct daemon	 d = { .d_status = 0 };
+struct daemon	 d = { .d_client = -1 };
 
 static int	 ready_fd = -1;		/* who started us in the foreground */
 
 static void __attribute__((noreturn))
 usage(void)
 {
-	fprintf(stderr, "usage: egressd [-dnv] [-f file] [-s socket]\n");
+	fprintf(stderr, "usage: egressd [-dnv] [-C fd] [-f file] [-s socket]\n");
 	exit(2);
 }
 
@@ -79,7 +79,10 @@ parent_progress(void)
 	if (d.d_ready || d.d_stopping || reload_running() ||
 	    !procs_all_run(R_CHILDREN))
 		return;
-	if (pid_publish(runtime_socket(d.d_runtime), &why) == -1) {
+	if (d.d_client != -1)
+		ipc_send(proc_find(ROLE_POLICYD)->pr_ipc, d.d_client, CLIENT,
+		    empty);
+	else if (pid_publish(runtime_socket(d.d_runtime), &why) == -1) {
 		log_errorx("%s", why.text);
 		parent_stop(1);
 		return;
@@ -265,6 +268,25 @@ run(struct config *conf)
 	exit(d.d_status);
 }
 
+/* A connected socket that whoever started us has left open. */
+static int
+inherited(const char *number)
+{
+	struct stat	 st;
+	const char	*why;
+	int		 fd;
+
+	fd = strtonum(number, STDERR_FILENO + 1, 1023, &why);
+	if (why != NULL)
+		errx(2, "-C %s: %s", number, why);
+	if (fstat(fd, &st) == -1 || !S_ISSOCK(st.st_mode))
+		errx(2, "-C %s: no socket", number);
+	if (fcntl(fd, F_SETFD, FD_CLOEXEC) == -1 ||
+	    fcntl(fd, F_SETFL, O_NONBLOCK) == -1)
+		err(1, "-C %s", number);
+	return fd;
+}
+
 int
 main(int argc, char *argv[])
 {
@@ -275,8 +297,11 @@ main(int argc, char *argv[])
 
 	open_standard();
 	d.d_conf_path = path_conf;
-	while ((ch = getopt(argc, argv, "df:ns:v")) != -1)
+	while ((ch = getopt(argc, argv, "C:df:ns:v")) != -1)
 		switch (ch) {
+		case 'C':
+			d.d_client = inherited(optarg);
+			break;
 		case 'd':
 			d.d_debug = true;
 			break;

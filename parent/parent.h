@@ -63,10 +63,18 @@ struct proc {
 };
 TAILQ_HEAD(procs, proc);
 
-/* A fixed session.  Its engine comes and goes. */
+/*
+ * A session.  A fixed one is the configuration's and its engine comes and
+ * goes; one for a sandbox was asked for by a control client and ends with its
+ * engine.
+ */
 struct session {
 	TAILQ_ENTRY(session)	 se_entry;
 	char			 se_name[NAME_LEN + 1];
+	char			 se_policy[NAME_LEN + 1];	/* "": fixed */
+	int			 se_box;	/* for the engine, or -1 */
+	bool			 se_asked;	/* somebody waits: se_cookie */
+	uint32_t		 se_cookie;
 	struct proc		*se_engine;
 	struct timespec		 se_started;
 	unsigned int		 se_delay_ms;	/* before the next start */
@@ -81,6 +89,7 @@ struct daemon {
 	struct event_base	*d_base;
 	const char		*d_conf_path;
 	const char		*d_socket;	/* -s, or NULL */
+	int			 d_client;	/* -C: the only client, or -1 */
 	struct config		*d_conf;	/* running */
 	struct runtime		*d_runtime;	/* its open files */
 	uint64_t		 d_generation;	/* running, 0 before the first */
@@ -118,7 +127,11 @@ uint64_t	 now_ns(void);
 /* session.c */
 void		 sessions_follow(const struct config *);
 void		 session_engine_gone(struct session *);
+void		 session_engine_runs(struct session *);
 void		 sessions_start(void);
+const struct conf_policy *session_policy(const struct config *,
+		    const struct session *);
+int		 parent_policyd_session_ask(struct ipc *, const union msg *);
 
 /* identity.c */
 int		 identity_check(const struct config *, struct why *);

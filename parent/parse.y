@@ -315,28 +315,28 @@ redact_l	: redacts
 		| redact_l comma redacts
 		;
 redact		: HEADER STRING {
-			conf_policy_redact(ps, $<pos>1, CONF_REDACT_HEADER, $2);
+			conf_policy_redact(ps, $<pos>1, REDACT_HEADER, $2);
 		}
 		| QUERY STRING {
-			conf_policy_redact(ps, $<pos>1, CONF_REDACT_QUERY, $2);
+			conf_policy_redact(ps, $<pos>1, REDACT_QUERY, $2);
 		}
 		;
 
 rule		: ALLOW tcp {
-			conf_rule_begin(ps, $<pos>1, CONF_RULE_ALLOW, $2);
+			conf_rule_begin(ps, $<pos>1, RULE_ALLOW, $2);
 		} conditions
 		| DENY tcp {
-			conf_rule_begin(ps, $<pos>1, CONF_RULE_DENY, $2);
+			conf_rule_begin(ps, $<pos>1, RULE_DENY, $2);
 		} conditions
 		| PASS tcp {
-			conf_rule_begin(ps, $<pos>1, CONF_RULE_PASS, $2);
+			conf_rule_begin(ps, $<pos>1, RULE_PASS, $2);
 		} conditions
 		| DECIDE tcp words {
-			conf_rule_begin(ps, $<pos>1, CONF_RULE_DECIDE, $2);
+			conf_rule_begin(ps, $<pos>1, RULE_DECIDE, $2);
 			conf_rule_deciders(ps);
 		} conditions
 		| NARROW tcp words {
-			conf_rule_begin(ps, $<pos>1, CONF_RULE_NARROW, $2);
+			conf_rule_begin(ps, $<pos>1, RULE_NARROW, $2);
 			conf_rule_deciders(ps);
 		} conditions
 		;

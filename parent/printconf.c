@@ -301,10 +301,10 @@ print_deciders(FILE *fp, const struct conf_refs *refs)
 		fputs(" }", fp);
 }
 
-static void
-print_rule(FILE *fp, const struct conf_rule *ru)
+void
+conf_print_rule(const struct conf_rule *ru, FILE *fp)
 {
-	fprintf(fp, "\t%s%s", conf_rule_kinds[ru->ru_kind],
+	fprintf(fp, "%s%s", rule_kind_name(ru->ru_kind),
 	    ru->ru_tcp ? " tcp" : "");
 	print_deciders(fp, &ru->ru_deciders);
 	print_condition(fp, "host", &ru->ru_hosts);
@@ -313,7 +313,6 @@ print_rule(FILE *fp, const struct conf_rule *ru)
 	print_condition(fp, "path", &ru->ru_paths);
 	print_to(fp, ru);
 	print_stmts(fp, stmt_rule, ru->ru_set, ru, " ", "");
-	putc('\n', fp);
 }
 
 static void
@@ -340,8 +339,11 @@ print_policy(FILE *fp, const struct conf_policy *pl)
 	fputs("policy ", fp);
 	print_quoted(fp, pl->pl_name);
 	fputs(" {\n", fp);
-	TAILQ_FOREACH(ru, &pl->pl_rules, ru_entry)
-		print_rule(fp, ru);
+	TAILQ_FOREACH(ru, &pl->pl_rules, ru_entry) {
+		putc('\t', fp);
+		conf_print_rule(ru, fp);
+		putc('\n', fp);
+	}
 	fprintf(fp, "\tdefault %s\n", pl->pl_default_allow ? "allow" : "deny");
 	print_stmts(fp, stmt_policy, pl->pl_set, pl, "\t", "\n");
 	print_redacts(fp, &pl->pl_redact);

@@ -316,6 +316,11 @@ proc_start_engine(struct session *se)
 			proc_kill(pr, "no descriptors for its channels");
 			return;
 		}
+	if (se->se_box != -1)
+		ipc_send(pr->pr_ipc, se->se_box, CHANNEL, channel,
+		    .peer = ROLE_BOX, .instance = pr->pr_instance,
+		    .session = se->se_name);
+	se->se_box = -1;
 	reload_engine(pr);
 }
 

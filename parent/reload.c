@@ -111,8 +111,8 @@ reload_start(struct config *conf, struct runtime *rt)
 		if (pr->pr_ipc == NULL)
 			continue;
 		if (pr->pr_role == ROLE_ENGINE &&
-		    (pr->pr_ipc->ip_state != S_RUN || conf_session_find(conf,
-		    pr->pr_session->se_name) == NULL))
+		    (pr->pr_ipc->ip_state != S_RUN || pr->pr_session == NULL ||
+		    session_policy(conf, pr->pr_session) == NULL))
 			continue;
 		reload_send(pr, tx.tx_generation, conf, rt);
 	}
@@ -369,9 +369,13 @@ parent_child_conf_nak(struct ipc *ip, const union msg *m)
 int
 parent_child_conf_done(struct ipc *ip, const union msg *m)
 {
+	struct proc	*pr = ip->ip_arg;
+
 	if (wrong_generation(ip, m->generation.generation) == -1)
 		return -1;
 	ip->ip_state = S_RUN;
+	if (pr->pr_session != NULL)
+		session_engine_runs(pr->pr_session);
 	reload_weigh();
 	parent_progress();
 	return 0;

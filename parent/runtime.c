@@ -301,8 +301,10 @@ runtime_open(const struct config *conf, const struct runtime *old,
 		why_set(why, "%s", strerror(errno));
 		return NULL;
 	}
-	path = d.d_socket != NULL ? d.d_socket :
+	path = d.d_client != -1 ? NULL : d.d_socket != NULL ? d.d_socket :
 	    ct != NULL ? ct->ct_path : path_socket;
+	if (d.d_client != -1)
+		ro = NULL;
 	if (control_open(&rt->rt_control[CONTROL_FULL], path, ct,
 	    had != NULL ? &had[CONTROL_FULL] : NULL, why) == -1 ||
 	    control_open(&rt->rt_control[CONTROL_READ_ONLY],

@@ -15,13 +15,14 @@
  */
 
 /*
- * The parent runs this: the fixed sessions of the configuration.  Each has
- * one engine; when it dies the session starts again with a new one, at once
- * the first time and then with growing delay.
+ * The parent runs this: sessions.  Each has one engine.  When it dies, a fixed
+ * session starts again with a new one, at once the first time and then with
+ * growing delay; a sandbox's session is over.
  */
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "parent.h"
 
@@ -49,7 +50,19 @@ session_find(const char *name)
 	return NULL;
 }
 
-static void
+/* The policy that a session has in a configuration, or NULL: it has to go. */
+const struct conf_policy *
+session_policy(const struct config *conf, const struct session *se)
+{
+	const struct conf_session	*ss;
+
+	if (se->se_policy[0] != '\0')
+		return conf_policy_find(conf, se->se_policy);
+	ss = conf_session_find(conf, se->se_name);
+	return ss != NULL ? ss->ss_policy : NULL;
+}
+
+static struct session *
 session_new(const char *name)
 {
 	struct session	*se;
@@ -57,8 +70,23 @@ session_new(const char *name)
 	if ((se = calloc(1, sizeof(*se))) == NULL)
 		fatal("%s", __func__);
 	strlcpy(se->se_name, name, sizeof(se->se_name));
+	se->se_box = -1;
 	event_assign(&se->se_retry, d.d_base, -1, 0, session_retry, se);
 	TAILQ_INSERT_TAIL(&sessions, se, se_entry);
+	return se;
+}
+
+/* Whoever asked for the session hears how it went. */
+static void
+session_answer(struct session *se, bool ok, const char *text)
+{
+	struct proc	*policyd = proc_find(ROLE_POLICYD);
+
+	if (!se->se_asked || policyd == NULL || policyd->pr_ipc == NULL)
+		return;
+	se->se_asked = false;
+	ipc_send(policyd->pr_ipc, -1, SESSION_DONE, session_done,
+	    .cookie = se->se_cookie, .ok = ok, .text = text);
 }
 
 static void
@@ -66,6 +94,9 @@ session_free(struct session *se)
 {
 	TAILQ_REMOVE(&sessions, se, se_entry);
 	event_del(&se->se_retry);
+	session_answer(se, false, "the engine did not start");
+	if (se->se_box != -1)
+		close(se->se_box);
 	if (se->se_engine != NULL) {
 		se->se_engine->pr_session = NULL;
 		proc_end(se->se_engine);
@@ -81,7 +112,7 @@ sessions_follow(const struct config *conf)
 	struct session		*se, *next;
 
 	TAILQ_FOREACH_SAFE(se, &sessions, se_entry, next)
-		if (conf_session_find(conf, se->se_name) == NULL)
+		if (session_policy(conf, se) == NULL)
 			session_free(se);
 	TAILQ_FOREACH(cs, &conf->cf_sessions, ss_entry)
 		if (session_find(cs->ss_name) == NULL)
@@ -93,11 +124,11 @@ sessions_follow(const struct config *conf)
 void
 sessions_start(void)
 {
-	struct session	*se;
+	struct session	*se, *next;
 
 	if (reload_running() || d.d_stopping)
 		return;
-	TAILQ_FOREACH(se, &sessions, se_entry) {
+	TAILQ_FOREACH_SAFE(se, &sessions, se_entry, next) {
 		if (se->se_engine != NULL ||
 		    event_pending(&se->se_retry, EV_TIMEOUT, NULL))
 			continue;
@@ -113,6 +144,10 @@ session_engine_gone(struct session *se)
 	struct timeval	 tv;
 
 	se->se_engine = NULL;
+	if (se->se_policy[0] != '\0') {
+		session_free(se);
+		return;
+	}
 	/* Removed: policyd hung up on the engine, and the session goes next. */
 	if (conf_session_find(d.d_conf, se->se_name) == NULL)
 		return;
@@ -127,4 +162,46 @@ session_engine_gone(struct session *se)
 	    se->se_delay_ms * 2 > RETRY_MAX_MS ? RETRY_MAX_MS :
 	    se->se_delay_ms * 2;
 	event_add(&se->se_retry, &tv);
+}
+
+void
+session_engine_runs(struct session *se)
+{
+	session_answer(se, true, "");
+}
+
+/* A control client has a sandbox and wants a gate for it. */
+int
+parent_policyd_session_ask(struct ipc *ip, const union msg *m)
+{
+	const struct msg_session_ask	*ma = &m->session_ask;
+	struct session			*se = session_find(ma->session);
+	const char			*why = NULL;
+	int				 fd = ipc_take_fd(ip);
+
+	/* policyd, which keeps the names, has seen that one end already. */
+	if (se != NULL && se->se_policy[0] != '\0') {
+		session_free(se);
+		se = NULL;
+	}
+	if (fd == -1)
+		why = "no free descriptor";
+	else if (se != NULL)
+		why = "there is such a session already";
+	else if (conf_policy_find(d.d_conf, ma->policy) == NULL)
+		why = "there is no such policy";
+	if (why != NULL) {
+		if (fd != -1)
+			close(fd);
+		ipc_send(ip, -1, SESSION_DONE, session_done,
+		    .cookie = ma->cookie, .ok = 0, .text = why);
+		return 0;
+	}
+	se = session_new(ma->session);
+	strlcpy(se->se_policy, ma->policy, sizeof(se->se_policy));
+	se->se_box = fd;
+	se->se_asked = true;
+	se->se_cookie = ma->cookie;
+	sessions_start();
+	return 0;
 }

@@ -16,7 +16,8 @@
 
 /*
  * The parent runs this: what each process is told of the configuration, and
- * no more than that.  Enumerations travel by their value in conf.h.
+ * no more than that.  Enumerations travel by their value in policy.h
+ * or conf.h.
  */
 
 #include <stdint.h>
@@ -24,82 +25,68 @@
 #include "parent.h"
 
 static void
-send_cond(struct ipc *ip, enum cond_kind kind, const char *text)
+send_rule(struct ipc *ip, const struct rule *ru)
 {
-	ipc_send(ip, -1, CONF_COND, conf_cond, .kind = kind, .text = text);
+	const struct condition	*co;
+	unsigned int		 kind;
+
+	ipc_send(ip, -1, CONF_RULE, conf_rule, .index = ru->ru_index,
+	    .kind = ru->ru_kind, .tcp = ru->ru_tcp, .scheme = ru->ru_scheme,
+	    .to_private = ru->ru_to_private, .body = ru->ru_body,
+	    .timeout_ms = ru->ru_timeout_ms, .cache = ru->ru_cache,
+	    .ttl_ms = ru->ru_ttl_ms, .uses = ru->ru_uses,
+	    .messages = ru->ru_messages);
+	for (kind = 0; kind < COND_KIND_MAX; kind++)
+		TAILQ_FOREACH(co, &ru->ru_conditions[kind], co_entry)
+			ipc_send(ip, -1, CONF_COND, conf_cond, .kind = kind,
+			    .first = co->co_first, .last = co->co_last,
+			    .text = co->co_text, .value = co->co_value);
 }
 
 static void
-send_conditions(struct ipc *ip, const struct conf_rule *ru)
+send_policy(struct ipc *ip, const struct conf_policy *conf)
 {
-	const struct conf_word	*wd;
-	const struct conf_ports	*po;
-	const struct conf_net	*nt;
-	const struct conf_ref	*rf;
-	const struct conf_pair	*pr;
-	char			 text[ADDRESS_LEN];
-
-	TAILQ_FOREACH(wd, &ru->ru_hosts, wd_entry)
-		send_cond(ip, COND_HOST, wd->wd_text);
-	TAILQ_FOREACH(po, &ru->ru_ports, po_entry)
-		ipc_send(ip, -1, CONF_COND, conf_cond, .kind = COND_PORT,
-		    .first = po->po_first, .last = po->po_last);
-	TAILQ_FOREACH(wd, &ru->ru_methods, wd_entry)
-		send_cond(ip, COND_METHOD, wd->wd_text);
-	TAILQ_FOREACH(wd, &ru->ru_paths, wd_entry)
-		send_cond(ip, COND_PATH, wd->wd_text);
-	TAILQ_FOREACH(nt, &ru->ru_nets, nt_entry)
-		send_cond(ip, COND_NET, prefix_format(&nt->nt_prefix, text,
-		    sizeof(text)));
-	TAILQ_FOREACH(rf, &ru->ru_deciders, rf_entry)
-		send_cond(ip, COND_DECIDER, rf->rf_name);
-	TAILQ_FOREACH(pr, &ru->ru_metadata, pr_entry)
-		ipc_send(ip, -1, CONF_COND, conf_cond, .kind = COND_METADATA,
-		    .text = pr->pr_key, .value = pr->pr_value);
-}
-
-static void
-send_policy(struct ipc *ip, const struct conf_policy *pl)
-{
-	const struct conf_rule	*ru;
+	struct policy	*pl = conf_policy_compile(conf);
+	uint32_t	 i;
 
 	ipc_send(ip, -1, CONF_POLICY, conf_policy, .name = pl->pl_name,
-	    .allow = pl->pl_default_allow, .refuse = pl->pl_refuse,
-	    .on_full = pl->pl_audit_full, .quota_out = pl->pl_quota_out,
+	    .allow = pl->pl_allow, .refuse = pl->pl_refuse,
+	    .on_full = pl->pl_full, .quota_out = pl->pl_quota_out,
 	    .pause_denials = pl->pl_pause_denials,
-	    .pause_ms = pl->pl_pause_window);
-	TAILQ_FOREACH(ru, &pl->pl_rules, ru_entry) {
-		ipc_send(ip, -1, CONF_RULE, conf_rule, .index = ru->ru_index,
-		    .kind = ru->ru_kind, .tcp = ru->ru_tcp,
-		    .scheme = ru->ru_scheme, .to_private = ru->ru_private,
-		    .body = ru->ru_body == -1 ? UINT64_MAX :
-		    (uint64_t)ru->ru_body,
-		    .timeout_ms = ru->ru_timeout, .cache = ru->ru_cache,
-		    .ttl_ms = ru->ru_ttl, .uses = ru->ru_uses,
-		    .messages = ru->ru_messages);
-		send_conditions(ip, ru);
-	}
+	    .pause_ms = pl->pl_pause_ms);
+	for (i = 0; i < pl->pl_nrules; i++)
+		send_rule(ip, pl->pl_rules[i]);
+	policy_free(pl);
+}
+
+static void
+send_sessions(struct ipc *ip, const struct config *conf)
+{
+	const struct conf_session	*ss;
+
+	TAILQ_FOREACH(ss, &conf->cf_sessions, ss_entry)
+		ipc_send(ip, -1, CONF_SESSION, conf_session,
+		    .session = ss->ss_name, .policy = ss->ss_policy_name);
 }
 
 static void
 slice_policyd(struct proc *pr, const struct config *conf, struct runtime *rt)
 {
 	const struct conf_policy	*pl;
-	const struct conf_session	*ss;
 	int				 fd;
 
-	ipc_send(pr->pr_ipc, runtime_take_control(rt, false), CONF_CONTROL,
-	    conf_control, .read_only = 0);
+	if ((fd = runtime_take_control(rt, false)) != -1)
+		ipc_send(pr->pr_ipc, fd, CONF_CONTROL, conf_control,
+		    .read_only = 0);
 	if ((fd = runtime_take_control(rt, true)) != -1)
 		ipc_send(pr->pr_ipc, fd, CONF_CONTROL, conf_control,
 		    .read_only = 1);
 	ipc_send(pr->pr_ipc, -1, CONF_LIMITS, conf_limits,
-	    .clients = conf->cf_limit[CONF_LIMIT_CLIENTS]);
+	    .clients = conf->cf_limit[CONF_LIMIT_CLIENTS],
+	    .sessions = conf->cf_limit[CONF_LIMIT_SESSIONS]);
 	TAILQ_FOREACH(pl, &conf->cf_policies, pl_entry)
 		send_policy(pr->pr_ipc, pl);
-	TAILQ_FOREACH(ss, &conf->cf_sessions, ss_entry)
-		ipc_send(pr->pr_ipc, -1, CONF_SESSION, conf_session,
-		    .session = ss->ss_name, .policy = ss->ss_policy_name);
+	send_sessions(pr->pr_ipc, conf);
 }
 
 static void
@@ -119,6 +106,7 @@ slice_recorder(struct proc *pr, const struct config *conf, struct runtime *rt)
 			ipc_send(pr->pr_ipc, -1, CONF_REDACT, conf_redact,
 			    .policy = pl->pl_name, .kind = rd->rd_kind,
 			    .name = rd->rd_name);
+	send_sessions(pr->pr_ipc, conf);
 }
 
 #define DNS_PORT	53
@@ -237,10 +225,10 @@ slice_engine(struct proc *pr, const struct config *conf, struct runtime *rt)
 	const struct conf_policy	*pl;
 	const int64_t			*t = conf->cf_timeout;
 
-	if ((ss = conf_session_find(conf, pr->pr_session->se_name)) == NULL)
+	if ((pl = session_policy(conf, pr->pr_session)) == NULL)
 		fatalx("session %s is not in the configuration",
 		    pr->pr_session->se_name);
-	pl = ss->ss_policy;
+	ss = conf_session_find(conf, pr->pr_session->se_name);
 	ipc_send(pr->pr_ipc, -1, CONF_ENGINE, conf_engine,
 	    .policy = pl->pl_name, .refuse = pl->pl_refuse,
 	    .capture = pl->pl_capture, .capture_hash = pl->pl_capture_hash,

@@ -37,7 +37,7 @@
 const char *
 trust_bundle(const struct config *conf, const struct conf_session *ss)
 {
-	if (ss->ss_upstream_trust != NULL)
+	if (ss != NULL && ss->ss_upstream_trust != NULL)
 		return ss->ss_upstream_trust;
 	return conf->cf_upstream_trust != NULL ? conf->cf_upstream_trust :
 	    SYSTEM_BUNDLE;
@@ -62,8 +62,11 @@ int
 trust_send(struct proc *pr, const struct config *conf,
     const struct conf_session *ss)
 {
-	if (send_file(pr, FILE_TRUST, trust_bundle(conf, ss)) == -1 ||
-	    send_file(pr, FILE_CERTIFICATE, ss->ss_ca_cert) == -1 ||
+	if (send_file(pr, FILE_TRUST, trust_bundle(conf, ss)) == -1)
+		return -1;
+	if (ss == NULL)
+		return 0;
+	if (send_file(pr, FILE_CERTIFICATE, ss->ss_ca_cert) == -1 ||
 	    send_file(pr, FILE_KEY, ss->ss_ca_key) == -1)
 		return -1;
 	return 0;

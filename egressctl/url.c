@@ -1,0 +1,119 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * egressctl: a URL from the command line, brought into the form in which the
+ * daemon would put it before its rules.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "egressctl.h"
+
+static const struct {
+	const char	*prefix;
+	enum url_scheme	 scheme;
+	uint16_t	 port;
+} schemes[] = {
+	{ "https://",	URL_HTTPS,	443 },
+	{ "http://",	URL_HTTP,	80 },
+	{ "tcp://",	URL_TCP,	0 },
+};
+
+/* What follows the scheme, or NULL. */
+static const char *
+parse_scheme(const char *url, struct url *ur)
+{
+	size_t	i, len;
+
+	for (i = 0; i < sizeof(schemes) / sizeof(schemes[0]); i++) {
+		len = strlen(schemes[i].prefix);
+		if (strncasecmp(url, schemes[i].prefix, len) != 0)
+			continue;
+		ur->ur_scheme = schemes[i].scheme;
+		ur->ur_port = schemes[i].port;
+		return url + len;
+	}
+	return NULL;
+}
+
+static const char *
+parse_port(const char *text, size_t len, struct url *ur)
+{
+	char		 digits[sizeof("65535")];
+	const char	*why;
+
+	if (len == 0)
+		return NULL;
+	if (len >= sizeof(digits) || strspn(text, "0123456789") < len)
+		return "the port must be between 1 and 65535";
+	memcpy(digits, text, len);
+	digits[len] = '\0';
+	ur->ur_port = (uint16_t)strtonum(digits, 1, 65535, &why);
+	return why == NULL ? NULL : "the port must be between 1 and 65535";
+}
+
+/* host, host:port, [address] or [address]:port (RFC 3986, 3.2). */
+static const char *
+parse_authority(const char *text, size_t len, struct url *ur)
+{
+	const char	*end = text + len, *host = text, *after, *why;
+
+	if (memchr(text, '@', len) != NULL)
+		return "there must be no user or password in it";
+	if (len > 0 && *text == '[') {
+		host++;
+		if ((after = memchr(host, ']', len - 1)) == NULL ||
+		    memchr(host, ':', (size_t)(after - host)) == NULL)
+			return "brackets must hold an IPv6 address";
+	} else if ((after = memchr(text, ':', len)) == NULL)
+		after = end;
+	if (hostname_canon(host, (size_t)(after - host), ur->ur_host,
+	    sizeof(ur->ur_host), &why) == -1)
+		return why;
+	if (*after == ']')
+		after++;
+	if (after == end)
+		return NULL;
+	if (*after != ':')
+		return "only a port may follow the address";
+	return parse_port(after + 1, (size_t)(end - after - 1), ur);
+}
+
+/* NULL, or what is wrong with it. */
+const char *
+url_parse(const char *url, struct url *ur)
+{
+	const char	*rest, *why;
+	size_t		 len;
+
+	memset(ur, 0, sizeof(*ur));
+	if ((rest = parse_scheme(url, ur)) == NULL)
+		return "it must begin with https://, http:// or tcp://";
+	len = strcspn(rest, "/?#");
+	if ((why = parse_authority(rest, len, ur)) != NULL)
+		return why;
+	rest += len;
+	if (ur->ur_port == 0)
+		return "tcp:// needs a port";
+	if (ur->ur_scheme == URL_TCP)
+		return *rest == '\0' ? NULL : "tcp:// has no path";
+	if (urlpath_canon(rest, strlen(rest), ur->ur_path,
+	    sizeof(ur->ur_path), &why) == -1)
+		return why;
+	return NULL;
+}

@@ -1,0 +1,161 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * policyd: questions and verdicts.  An engine reads what an agent sends and
+ * may have fallen to it, so a question is checked to the last byte, and one
+ * that a sound engine would not ask ends the engine.  What it asks about is
+ * decided by the rules of its own session, whatever it says.
+ */
+
+#include <string.h>
+
+#include "hostname.h"
+#include "policyd.h"
+#include "urlpath.h"
+
+static const char	 token[] = "abcdefghijklmnopqrstuvwxyz"
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~";
+
+static int
+host_is_sound(const char *host)
+{
+	char	 canon[HOSTNAME_MAX];
+
+	return hostname_canon(host, strlen(host), canon, sizeof(canon),
+	    NULL) == 0 && strcmp(host, canon) == 0;
+}
+
+/* RFC 9110, 5.6.2. */
+static int
+method_is_sound(const char *method)
+{
+	return method[0] != '\0' && method[strspn(method, token)] == '\0';
+}
+
+/* RFC 9112, 3.2.4: `*' is the whole server, for OPTIONS only. */
+static int
+path_is_sound(const char *path, const char *method)
+{
+	char	 canon[URLPATH_MAX];
+
+	if (strcmp(path, "*") == 0)
+		return strcmp(method, "OPTIONS") == 0;
+	return urlpath_canon(path, strlen(path), canon, sizeof(canon),
+	    NULL) != -1 && strcmp(path, canon) == 0;
+}
+
+static int
+ask_check(struct ipc *ip, const struct msg_ask *ma)
+{
+	const struct session	*se = ip->ip_arg;
+
+	if (se->se_state != SESSION_RUNNING)
+		return ipc_bad(ip, "before hello");
+	if (ma->about >= QUESTION_MAX || ma->scheme >= URL_SCHEME_MAX ||
+	    (ma->about == ABOUT_CONNECTION) != (ma->scheme == URL_TCP))
+		return ipc_bad(ip, "about %u, scheme %u", ma->about,
+		    ma->scheme);
+	if (ma->port == 0)
+		return ipc_bad(ip, "port 0");
+	if (!host_is_sound(ma->host))
+		return ipc_bad(ip, "a host that is not canonical");
+	if (ma->about == ABOUT_CONNECTION) {
+		if (ma->method[0] != '\0' || ma->path[0] != '\0')
+			return ipc_bad(ip, "a connection with a method or "
+			    "path");
+		return 0;
+	}
+	if (!method_is_sound(ma->method))
+		return ipc_bad(ip, "a method that is no token");
+	if (!path_is_sound(ma->path, ma->method))
+		return ipc_bad(ip, "a path that is not canonical");
+	return 0;
+}
+
+static void
+verdict_deny(struct policy_verdict *pv, const char *reason)
+{
+	*pv = (struct policy_verdict){ .pv_verdict = VERDICT_DENY,
+	    .pv_scope = VERDICT_ONCE, .pv_reason = reason };
+}
+
+static void
+verdict_send(struct ipc *ip, uint32_t id, const struct policy_verdict *pv)
+{
+	const struct rule	*ru = pv->pv_rule;
+
+	ipc_send(ip, -1, VERDICT, verdict, .id = id,
+	    .verdict = pv->pv_verdict, .scope = pv->pv_scope,
+	    .rule_kind = ru != NULL ? ru->ru_kind :
+	    pv->pv_verdict == VERDICT_DENY ? RULE_DENY : RULE_ALLOW,
+	    .rule = ru != NULL ? ru->ru_index : RULE_NONE,
+	    .generation = slice_running != NULL ?
+	    slice_running->sl_generation : 0,
+	    .body = pv->pv_body, .reason = pv->pv_reason);
+}
+
+/* That the prefixes fit was seen to before the rules came into force. */
+static void
+grant_send(const struct ipc *ip, const struct msg_ask *ma,
+    const struct rule *ru)
+{
+	char	 nets[PATH_LEN + 1] = "";
+
+	if (ru != NULL && rule_nets(ru, nets, sizeof(nets)) == -1)
+		fatalx("%s: rule %u", __func__, ru->ru_index);
+	ipc_send(channel_dialer, -1, GRANT, grant,
+	    .instance = ip->ip_instance, .dial = ma->dial, .port = ma->port,
+	    .to_private = ru != NULL && ru->ru_to_private, .host = ma->host,
+	    .nets = nets);
+}
+
+/*
+ * The verdict goes first, so that the connection does not come before it.  A
+ * dialer that does not keep up is given no more: it is the engines that fill
+ * its queue, and what overflows it would end the daemon.
+ */
+int
+policyd_engine_ask(struct ipc *ip, const union msg *m)
+{
+	const struct session	*se = ip->ip_arg;
+	const struct msg_ask	*ma = &m->ask;
+	struct policy_request	 pr;
+	struct policy_verdict	 pv;
+	int			 dial;
+
+	if (ask_check(ip, ma) == -1)
+		return -1;
+	pr.pr_host = ma->host;
+	pr.pr_port = ma->port;
+	pr.pr_scheme = ma->scheme;
+	pr.pr_method = ma->method;
+	pr.pr_path = ma->path;
+	if (se->se_rules != NULL)
+		policy_evaluate(se->se_rules, &pr, &pv);
+	else
+		verdict_deny(&pv, "default_deny");
+	dial = pv.pv_verdict == VERDICT_ALLOW && ma->dial != 0;
+	if (dial && (channel_dialer == NULL || channel_dialer->ip_congested)) {
+		verdict_deny(&pv, "upstream_unreachable: too many connections "
+		    "are being made");
+		dial = 0;
+	}
+	verdict_send(ip, ma->id, &pv);
+	if (dial)
+		grant_send(ip, ma, pv.pv_rule);
+	return 0;
+}
