@@ -228,7 +228,7 @@ imsg_create(uint32_t type, uint32_t peerid)
 {
 	struct ibuf	*b;
 
-	if ((b = ibuf_dynamic(128, IMSG_MAX_SIZE)) == NULL)
+	if ((b = ibuf_dynamic(512, IMSG_MAX_SIZE)) == NULL)
 		return NULL;
 	if (ibuf_add_n32(b, type) == -1 || ibuf_add_n32(b, 0) == -1 ||
 	    ibuf_add_n32(b, peerid) == -1) {

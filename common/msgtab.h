@@ -114,6 +114,7 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	M(AUDIT_STATUS, audit_status, R_RECORDER, R_POLICYD, FD_NEVER, S_OPEN) \
 	/* sessions */ \
 	M(ENGINE_HELLO, generation, R_ENGINE, R_POLICYD, FD_NEVER, S_OPEN) \
+	M(ENGINE_BYE, empty, R_ENGINE, R_POLICYD, FD_NEVER, S_OPEN) \
 	M(ENGINE_TRUST, engine_trust, R_ENGINE, R_PARENT, FD_NEVER, S_COMMIT) \
 	M(ENGINE_BAD, engine_bad, R_POLICYD | R_RECORDER | R_DIALER, R_PARENT, \
 	    FD_NEVER, S_WORK) \
@@ -170,7 +171,7 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	U8(read_only)
 
 #define FIELDS_conf_limits(U8, U16, U32, U64, STR, BYTES) \
-	U32(clients)
+	U32(clients) U32(sessions)
 
 #define FIELDS_conf_session(U8, U16, U32, U64, STR, BYTES) \
 	STR(session, NAME_LEN) STR(policy, NAME_LEN)

@@ -36,19 +36,27 @@
 
 #define BUFFER_FIRST	16384
 
+/* Talk over a socket that is connected already. */
+void
+client_adopt(struct client *cl, int fd, const char *name)
+{
+	memset(cl, 0, sizeof(*cl));
+	cl->cl_path = name;
+	cl->cl_fd = fd;
+}
+
+/* 0, or the error of connect(2) and nothing said, or -1 and all said. */
 int
-client_open(struct client *cl, const char *path)
+client_try(struct client *cl, const char *path)
 {
 	struct timeval		tv = { .tv_sec = ANSWER_TIMEOUT_MS / 1000 };
 	struct sockaddr_un	sun = { .sun_family = AF_UNIX };
 
-	memset(cl, 0, sizeof(*cl));
-	cl->cl_path = path;
+	client_adopt(cl, -1, path);
 	if (strlcpy(sun.sun_path, path, sizeof(sun.sun_path)) >=
 	    sizeof(sun.sun_path)) {
 		warnx("socket path too long: %zu bytes (at most %zu)",
 		    strlen(path), sizeof(sun.sun_path) - 1);
-		cl->cl_fd = -1;
 		return -1;
 	}
 	cl->cl_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -62,20 +70,52 @@ client_open(struct client *cl, const char *path)
 		warn("setsockopt SO_SNDTIMEO");
 		return -1;
 	}
-	if (connect(cl->cl_fd, (struct sockaddr *)&sun, sizeof(sun)) == -1) {
-		explain_connect(path, errno);
-		return -1;
-	}
+	if (connect(cl->cl_fd, (struct sockaddr *)&sun, sizeof(sun)) == -1)
+		return errno;
 	return 0;
 }
 
+int
+client_open(struct client *cl, const char *path)
+{
+	int	error;
+
+	if ((error = client_try(cl, path)) > 0)
+		explain_connect(path, error);
+	return error == 0 ? 0 : -1;
+}
+
+/* As send(2), with a descriptor beside the first byte, or with -1. */
+static ssize_t
+send_some(int sock, const char *data, size_t len, int fd)
+{
+	union {
+		struct cmsghdr	hdr;
+		char		buf[CMSG_SPACE(sizeof(int))];
+	} control;
+	char		*bytes = (char *)(uintptr_t)data;
+	struct iovec	 iov = { bytes, len };
+	struct msghdr	 msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (fd != -1) {
+		memset(&control, 0, sizeof(control));
+		control.hdr.cmsg_len = CMSG_LEN(sizeof(fd));
+		control.hdr.cmsg_level = SOL_SOCKET;
+		control.hdr.cmsg_type = SCM_RIGHTS;
+		memcpy(CMSG_DATA(&control.hdr), &fd, sizeof(fd));
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+	}
+	return sendmsg(sock, &msg, MSG_NOSIGNAL);
+}
+
 static int
-send_all(struct client *cl, const char *data, size_t len)
+send_all(struct client *cl, const char *data, size_t len, int fd)
 {
 	ssize_t	n;
 
 	while (len > 0) {
-		n = send(cl->cl_fd, data, len, MSG_NOSIGNAL);
+		n = send_some(cl->cl_fd, data, len, fd);
 		if (n == -1 && errno == EINTR)
 			continue;
 		if (n == -1 && (errno == EPIPE || errno == ECONNRESET)) {
@@ -88,12 +128,14 @@ send_all(struct client *cl, const char *data, size_t len)
 		}
 		data += n;
 		len -= (size_t)n;
+		fd = -1;
 	}
 	return 0;
 }
 
+/* One request, and a descriptor with it unless that is -1. */
 int
-client_send(struct client *cl, const cJSON *request)
+client_send(struct client *cl, const cJSON *request, int fd)
 {
 	char	*text;
 	size_t	 len;
@@ -109,7 +151,7 @@ client_send(struct client *cl, const cJSON *request)
 		    REQUEST_MAX);
 	else {
 		text[len] = '\n';
-		rv = send_all(cl, text, len + 1);
+		rv = send_all(cl, text, len + 1, fd);
 	}
 	cJSON_free(text);
 	return rv;

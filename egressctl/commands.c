@@ -100,6 +100,21 @@ const struct command command_events = {
 	.co_ask = events_ask,
 };
 
+const struct command command_test = {
+	.co_synopsis = "test POLICY METHOD URL",
+	.co_help = "show what a policy makes of a request",
+	.co_run = test_run,
+	.co_show = test_put,
+};
+
+const struct command command_run = {
+	.co_synopsis = "run [options] -- COMMAND ...",
+	.co_help = "run a command in a sandbox, behind the gate",
+	.co_run = run_run,
+	.co_op = "session.start",
+	.co_take = run_take,
+};
+
 const struct command command_help = {
 	.co_synopsis = "help",
 	.co_help = "list the commands",

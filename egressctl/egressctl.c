@@ -32,14 +32,14 @@ default_socket(void)
 {
 	const char	*path = getenv(SOCKET_VARIABLE);
 
-	return path != NULL && *path != '\0' ? path : SOCKET_DEFAULT;
+	return path != NULL && *path != '\0' ? path : path_socket;
 }
 
 static void
 usage(FILE *fp)
 {
-	fputs("usage: egressctl [-hjV] [-s socket] command [argument ...]\n\n",
-	    fp);
+	fputs("usage: egressctl [-hjV] [-f file] [-s socket] command "
+	    "[argument ...]\n\n", fp);
 	parser_list_commands(fp);
 }
 
@@ -49,8 +49,11 @@ parse_options(struct invocation *in, int argc, char *argv[])
 {
 	int	ch;
 
-	while ((ch = getopt(argc, argv, "+hjs:V")) != -1) {
+	while ((ch = getopt(argc, argv, "+f:hjs:V")) != -1) {
 		switch (ch) {
+		case 'f':
+			in->in_conf = optarg;
+			break;
 		case 'h':
 			usage(stdout);
 			exit(output_finish(0));
@@ -64,7 +67,7 @@ parse_options(struct invocation *in, int argc, char *argv[])
 			puts("egressctl " EGRESSD_VERSION);
 			exit(output_finish(0));
 		default:
-			fputs("usage: egressctl [-hjV] [-s socket] "
+			fputs("usage: egressctl [-hjV] [-f file] [-s socket] "
 			    "command [argument ...]\n", stderr);
 			exit(EXIT_USAGE);
 		}
@@ -74,7 +77,10 @@ parse_options(struct invocation *in, int argc, char *argv[])
 int
 main(int argc, char *argv[])
 {
-	struct invocation	 in = { .in_output = &output_text };
+	struct invocation	 in = {
+		.in_output = &output_text,
+		.in_conf = path_conf,
+	};
 	const struct command	*command;
 	struct parser		 parser;
 
@@ -95,6 +101,10 @@ main(int argc, char *argv[])
 			break;
 		if (parser_word(&parser, &in, argv[optind++]) == -1)
 			return EXIT_USAGE;
+		if (in.in_command != NULL && in.in_command->co_take != NULL) {
+			in.in_command->co_take(&in, argc, argv);
+			break;
+		}
 	}
 	if ((command = parser_end(&parser, &in)) == NULL)
 		return EXIT_USAGE;

@@ -24,17 +24,22 @@
 #ifndef EGRESSCTL_H
 #define EGRESSCTL_H
 
+#include <sys/types.h>
+
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
 #include <cjson/cJSON.h>
 
+#include "hostname.h"
+#include "msgtab.h"
+#include "urlpath.h"
+
 #ifndef EGRESSD_VERSION
 #error "EGRESSD_VERSION must be given on the compiler's command line"
 #endif
 
-#define SOCKET_DEFAULT		"/run/egressd.sock"
 #define SOCKET_VARIABLE		"EGRESSD_SOCKET"
 
 #define REQUEST_MAX		65536		/* bytes before the newline */
@@ -46,6 +51,13 @@
 #define EXIT_REFUSED		1		/* the daemon said no */
 #define EXIT_USAGE		2
 #define EXIT_NO_DAEMON		3		/* could not talk to it */
+
+/* Of "test", which talks to nobody. */
+#define EXIT_DENIED		1
+#define EXIT_DECIDER		3		/* a decider would be asked */
+
+/* Of "run", for what is not the command's; as env(1) has it. */
+#define EXIT_NO_RUN		125
 
 /*
  * The kinds of records, in one place: the command line completes and
@@ -80,6 +92,8 @@ struct command {
 	const char	 *co_op;	/* of the request, egressd.sock(5) */
 	void		(*co_ask)(const struct invocation *, cJSON *);
 	void		(*co_show)(const cJSON *);
+	/* Takes what follows its name on the command line, options and all. */
+	void		(*co_take)(struct invocation *, int, char *[]);
 };
 
 /* How answers look; `line` is what arrived, `json` the same, parsed. */
@@ -94,15 +108,20 @@ struct output {
 struct invocation {
 	const struct command	*in_command;
 	const struct output	*in_output;
-	const char		*in_socket;
+	const char		*in_socket;	/* path_socket by default */
+	const char		*in_conf;	/* path_conf by default */
 	const char		*in_level;
 	const char		*in_session;
 	const char		*in_kinds[RECORD_KIND_COUNT];
 	size_t			 in_nkinds;
+	const char		*in_policy;
+	const char		*in_method;
+	const char		*in_url;
 };
 
 struct client {
 	int		 cl_fd;
+	int		 cl_own;	/* of a daemon that we have started */
 	const char	*cl_path;
 	char		*cl_buf;
 	size_t		 cl_size;	/* allocated */
@@ -124,14 +143,37 @@ enum visible {
 	VISIBLE_WORD		/* among other words: no space of any sort */
 };
 
+/* What a URL is about, in canonical form. */
+struct url {
+	enum url_scheme	 ur_scheme;
+	char		 ur_host[HOSTNAME_MAX];
+	uint16_t	 ur_port;
+	char		 ur_path[URLPATH_MAX];
+};
+
+/* An egressd of our own, for one run. */
+struct private {
+	pid_t		 pv_pid;	/* 0: there is none */
+	int		 pv_log;	/* what it says, or -1 */
+	char		 pv_socket[PATH_LEN];	/* "": none in the file system */
+};
+
 struct parser {
 	const struct token	*pa_table;	/* what may come next */
 	const char		*pa_after;	/* the word before it */
 };
 
+/* paths.c */
+extern const char	path_egressd[];
+extern const char	path_box[];
+extern const char	path_conf[];
+extern const char	path_socket[];
+
 /* client.c */
 int	 client_open(struct client *, const char *);
-int	 client_send(struct client *, const cJSON *);
+int	 client_try(struct client *, const char *);
+void	 client_adopt(struct client *, int, const char *);
+int	 client_send(struct client *, const cJSON *, int);
 int	 client_has_line(const struct client *);
 enum client_result
 	 client_line(struct client *, char **, size_t *, int);
@@ -142,15 +184,19 @@ extern const struct command	 command_status;
 extern const struct command	 command_reload;
 extern const struct command	 command_log_level;
 extern const struct command	 command_events;
+extern const struct command	 command_test;
+extern const struct command	 command_run;
 extern const struct command	 command_help;
 
 /* exchange.c */
 int	 command_ask(const struct invocation *);
 int	 command_follow(const struct invocation *);
+cJSON	*exchange_request(const char *);
+cJSON	*exchange_ask(struct client *, cJSON *, int, char **);
 
 /* explain.c */
 void	 explain_connect(const char *, int);
-void	 explain_hung_up(void);
+void	 explain_hung_up(const struct client *);
 void	 explain_refusal(const struct command *, const cJSON *);
 
 /* json.c */
@@ -170,12 +216,31 @@ int	 parser_word(struct parser *, struct invocation *, const char *);
 const struct command *
 	 parser_end(const struct parser *, const struct invocation *);
 void	 parser_list_commands(FILE *);
+int	 parser_typos(const char *, const char *);
+
+/* private.c */
+int	 private_start(struct private *, struct client *, const char *,
+	    const char *, int);
+const char *private_conf(const struct invocation *);
+void	 private_reap(struct private *);
+void	 private_stop(struct private *, int);
 
 /* record.c */
 void	 record_put(const cJSON *);
 
+/* run.c */
+void	 run_take(struct invocation *, int, char *[]);
+int	 run_run(const struct invocation *);
+
 /* status.c */
 void	 status_put(const cJSON *);
+
+/* test.c */
+int	 test_run(const struct invocation *);
+void	 test_put(const cJSON *);
+
+/* url.c */
+const char *url_parse(const char *, struct url *);
 
 /* visible.c */
 size_t	 visible_put(FILE *, const char *, enum visible);

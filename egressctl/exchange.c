@@ -27,21 +27,17 @@
 
 #define REQUEST_ID	1
 
-static int
-send_request(struct client *cl, const struct invocation *in)
+/* The caller adds what the operation takes. */
+cJSON *
+exchange_request(const char *op)
 {
 	cJSON	*request;
-	int	 rv;
 
 	if ((request = cJSON_CreateObject()) == NULL)
 		err(EXIT_NO_DAEMON, NULL);
 	cJSON_AddNumberToObject(request, "id", REQUEST_ID);
-	cJSON_AddStringToObject(request, "op", in->in_command->co_op);
-	if (in->in_command->co_ask != NULL)
-		in->in_command->co_ask(in, request);
-	rv = client_send(cl, request);
-	cJSON_Delete(request);
-	return rv;
+	cJSON_AddStringToObject(request, "op", op);
+	return request;
 }
 
 /* What the daemon could not even attribute to us carries a null id. */
@@ -77,7 +73,7 @@ receive_answer(struct client *cl, char **line)
 	case CLIENT_LINE:
 		break;
 	case CLIENT_HUNG_UP:
-		explain_hung_up();
+		explain_hung_up(cl);
 		return NULL;
 	case CLIENT_NO_READER:
 	case CLIENT_FAILED:
@@ -97,14 +93,29 @@ receive_answer(struct client *cl, char **line)
 	return answer;
 }
 
+/* Frees the request.  The answer, or NULL after saying why there is none. */
+cJSON *
+exchange_ask(struct client *cl, cJSON *request, int fd, char **line)
+{
+	int	 rv = client_send(cl, request, fd);
+
+	cJSON_Delete(request);
+	return rv == -1 ? NULL : receive_answer(cl, line);
+}
+
 /* Asks and shows a refusal; returns the exit status, 0 with an answer. */
 static int
 exchange(struct client *cl, const struct invocation *in, char **line,
     cJSON **answer)
 {
-	if (client_open(cl, in->in_socket) == -1 ||
-	    send_request(cl, in) == -1 ||
-	    (*answer = receive_answer(cl, line)) == NULL)
+	cJSON	*request;
+
+	if (client_open(cl, in->in_socket) == -1)
+		return EXIT_NO_DAEMON;
+	request = exchange_request(in->in_command->co_op);
+	if (in->in_command->co_ask != NULL)
+		in->in_command->co_ask(in, request);
+	if ((*answer = exchange_ask(cl, request, -1, line)) == NULL)
 		return EXIT_NO_DAEMON;
 	if (json_get(*answer, "error") == NULL)
 		return 0;

@@ -33,6 +33,10 @@ static const struct {
 	const char	*hint;
 } hints[] = {
 	{ "busy", "a reload is under way; try again" },
+	{ "session_exists", "give the session another name with -n" },
+	{ "start_failed", "egressd's log says why" },
+	{ "unknown_policy", "name one of those that \"egressctl -j status\" "
+	    "lists, with -p" },
 	{ "not_permitted", "a read-only socket serves status and events only; "
 	    "use -s to name the other one" },
 	{ "too_many_clients", "wait for another client to leave" },
@@ -100,8 +104,12 @@ explain_connect(const char *path, int error)
 }
 
 void
-explain_hung_up(void)
+explain_hung_up(const struct client *cl)
 {
+	if (cl->cl_own) {
+		warnx("the private egressd has ended");
+		return;
+	}
 	warnx("egressd hung up without an answer: it does so to a client "
 	    "whose user may not use this socket, and to one that lives in a "
 	    "sandbox; egressd's log says which");

@@ -24,7 +24,7 @@
 
 #include "egressctl.h"
 
-#define WORD_MAX	31	/* longest word that a typo is sought for */
+#define WORD_MAX	64	/* longest word that a typo is sought for */
 #define TYPOS_MAX	2
 
 enum token_type {
@@ -45,6 +45,9 @@ struct token {
 static int	set_level(struct invocation *, const char *);
 static int	set_session(struct invocation *, const char *);
 static int	set_kind(struct invocation *, const char *);
+static int	set_policy(struct invocation *, const char *);
+static int	set_method(struct invocation *, const char *);
+static int	set_url(struct invocation *, const char *);
 
 static const struct token t_log[];
 static const struct token t_level[];
@@ -52,12 +55,17 @@ static const struct token t_events[];
 static const struct token t_session[];
 static const struct token t_kind[];
 static const struct token t_kinds[];
+static const struct token t_policy[];
+static const struct token t_method[];
+static const struct token t_url[];
 
 static const struct token t_main[] = {
 	{ KEYWORD, "status",	NULL,	   &command_status,	NULL },
 	{ KEYWORD, "reload",	NULL,	   &command_reload,	NULL },
 	{ KEYWORD, "log",	t_log,	   NULL,		NULL },
 	{ KEYWORD, "events",	t_events,  &command_events,	NULL },
+	{ KEYWORD, "run",	NULL,	   &command_run,	NULL },
+	{ KEYWORD, "test",	t_policy,  &command_test,	NULL },
 	{ KEYWORD, "help",	NULL,	   &command_help,	NULL },
 	{ 0 }
 };
@@ -102,6 +110,21 @@ static const struct token t_kinds[] = {
 	{ 0 }
 };
 
+static const struct token t_policy[] = {
+	{ WORD,	   "policy",	t_method,  NULL,		set_policy },
+	{ 0 }
+};
+
+static const struct token t_method[] = {
+	{ WORD,	   "method",	t_url,	   NULL,		set_method },
+	{ 0 }
+};
+
+static const struct token t_url[] = {
+	{ WORD,	   "URL",	NULL,	   NULL,		set_url },
+	{ 0 }
+};
+
 static int
 set_level(struct invocation *in, const char *word)
 {
@@ -130,6 +153,27 @@ set_kind(struct invocation *in, const char *word)
 		if (strcmp(in->in_kinds[i], word) == 0)
 			return 0;
 	in->in_kinds[in->in_nkinds++] = word;
+	return 0;
+}
+
+static int
+set_policy(struct invocation *in, const char *word)
+{
+	in->in_policy = word;
+	return 0;
+}
+
+static int
+set_method(struct invocation *in, const char *word)
+{
+	in->in_method = word;
+	return 0;
+}
+
+static int
+set_url(struct invocation *in, const char *word)
+{
+	in->in_url = word;
 	return 0;
 }
 
@@ -165,20 +209,30 @@ distance(const char *a, const char *b)
 	return d[alen][blen];
 }
 
+/* How many typos make `word` of the one that is known; -1: too many. */
+int
+parser_typos(const char *word, const char *known)
+{
+	int	d;
+
+	if (strlen(word) > WORD_MAX || strlen(known) > WORD_MAX)
+		return -1;
+	d = distance(word, known);
+	/* Half of a word wrong is another word, not a typo. */
+	return d > TYPOS_MAX || 2 * (size_t)d >= strlen(word) ? -1 : d;
+}
+
 static const struct token *
 nearest(const struct token *table, const char *word)
 {
 	const struct token	*t, *best = NULL;
 	int			 d, least = TYPOS_MAX + 1;
 
-	if (strlen(word) > WORD_MAX)
-		return NULL;
 	for (t = table; t->tk_type != LAST; t++) {
 		if (t->tk_type != KEYWORD)
 			continue;
-		d = distance(word, t->tk_word);
-		/* Half of a word wrong is another word, not a typo. */
-		if (d < least && 2 * (size_t)d < strlen(word)) {
+		d = parser_typos(word, t->tk_word);
+		if (d != -1 && d < least) {
 			least = d;
 			best = t;
 		}

@@ -23,6 +23,7 @@
 #include "policyd.h"
 
 struct ipc	*channel_recorder;
+struct ipc	*channel_dialer;
 
 static struct ipc	*channels[ROLE_MAX];
 
@@ -38,6 +39,7 @@ channel_open(enum role peer, int fd, const ipc_handler *handlers)
 		return -1;
 	channels[peer] = child_peer(peer, fd, handlers);
 	channel_recorder = channels[ROLE_RECORDER];
+	channel_dialer = channels[ROLE_DIALER];
 	return 0;
 }
 

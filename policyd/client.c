@@ -58,6 +58,7 @@ client_new(int fd, int read_only)
 	cl->cl_fd = fd;
 	cl->cl_read_only = read_only;
 	line_init(&cl->cl_line);
+	passed_init(&cl->cl_passed);
 	TAILQ_INIT(&cl->cl_waiters);
 	event_assign(&cl->cl_rev, child_base, fd, EV_READ | EV_PERSIST,
 	    client_on_read, cl);
@@ -83,6 +84,7 @@ client_free(struct client *cl)
 	event_del(&cl->cl_wev);
 	event_del(&cl->cl_timer);
 	line_free(&cl->cl_line);
+	passed_clear(&cl->cl_passed);
 	evbuffer_free(cl->cl_out);
 	if (cl->cl_fd != -1)
 		close(cl->cl_fd);
@@ -283,7 +285,7 @@ client_on_read(evutil_socket_t fd, short what, void *arg)
 	ssize_t		 n;
 
 	if (!(what & EV_TIMEOUT)) {
-		n = line_read(&cl->cl_line, fd);
+		n = line_read(&cl->cl_line, fd, &cl->cl_passed);
 		if (n == -1 && errno == EAGAIN)
 			return;
 		if (n == -1) {

@@ -63,52 +63,16 @@ slice_alloc(size_t size)
 	return p;
 }
 
-static char *
-slice_text(const char *text)
-{
-	char	*copy;
-
-	if ((copy = strdup(text)) == NULL)
-		fatal("configuration");
-	return copy;
-}
-
 void
 policyd_begin(uint64_t generation)
 {
 	struct slice	*sl = slice_alloc(sizeof(*sl));
 
-	(void)generation;
+	sl->sl_generation = generation;
 	TAILQ_INIT(&sl->sl_listeners);
 	TAILQ_INIT(&sl->sl_policies);
 	TAILQ_INIT(&sl->sl_sessions);
 	slice_candidate = sl;
-}
-
-static void
-rule_free(struct rule *ru)
-{
-	struct condition	*co;
-
-	while ((co = TAILQ_FIRST(&ru->ru_conditions)) != NULL) {
-		TAILQ_REMOVE(&ru->ru_conditions, co, co_entry);
-		free(co->co_text);
-		free(co->co_value);
-		free(co);
-	}
-	free(ru);
-}
-
-static void
-policy_free(struct policy *pl)
-{
-	struct rule	*ru;
-
-	while ((ru = TAILQ_FIRST(&pl->pl_rules)) != NULL) {
-		TAILQ_REMOVE(&pl->pl_rules, ru, ru_entry);
-		rule_free(ru);
-	}
-	free(pl);
 }
 
 static void
@@ -136,7 +100,7 @@ slice_free(struct slice *sl)
 	free(sl);
 }
 
-static const struct policy *
+const struct policy *
 slice_policy(const struct slice *sl, const char *name)
 {
 	const struct policy	*pl;
@@ -175,11 +139,33 @@ slice_refuse(char *why, size_t len, const char *fmt, ...)
 	return -1;
 }
 
+/* The rules are complete: what a grant has to carry must fit into one. */
+static int
+slice_ready(struct slice *sl, char *why, size_t len)
+{
+	struct policy	*pl;
+	char		 nets[PATH_LEN + 1];
+	uint32_t	 i;
+
+	TAILQ_FOREACH(pl, &sl->sl_policies, pl_entry) {
+		for (i = 0; i < pl->pl_nrules; i++)
+			if (rule_nets(pl->pl_rules[i], nets,
+			    sizeof(nets)) == -1)
+				return slice_refuse(why, len, "policy %s: rule "
+				    "%u opens too many prefixes", pl->pl_name,
+				    i);
+		policy_ready(pl);
+	}
+	return 0;
+}
+
 int
 policyd_weigh(char *why, size_t len)
 {
-	const struct slice		*sl = slice_candidate;
+	struct slice			*sl = slice_candidate;
 	const struct slice_session	*ss;
+	const struct session		*se;
+	uint32_t			 sessions_max;
 
 	if (channel_recorder == NULL)
 		return slice_refuse(why, len, "no channel to the recorder");
@@ -188,17 +174,24 @@ policyd_weigh(char *why, size_t len)
 	if (sl->sl_lost)
 		return slice_refuse(why, len,
 		    "control socket: no free descriptor");
-	if ((uint64_t)sl->sl_clients + sl->sl_nsessions + SPARE_FILES > files)
+	sessions_max = sl->sl_sessions_max > sl->sl_nsessions ?
+	    sl->sl_sessions_max : sl->sl_nsessions;
+	/* A client may have passed us a descriptor beside its own. */
+	if (2 * (uint64_t)sl->sl_clients + sessions_max + SPARE_FILES > files)
 		return slice_refuse(why, len, "%u clients and %u sessions need "
 		    "more than the %llu descriptors that the system permits",
-		    sl->sl_clients, sl->sl_nsessions,
-		    (unsigned long long)files);
-	TAILQ_FOREACH(ss, &sl->sl_sessions, ss_entry)
+		    sl->sl_clients, sessions_max, (unsigned long long)files);
+	TAILQ_FOREACH(ss, &sl->sl_sessions, ss_entry) {
 		if (slice_policy(sl, ss->ss_policy) == NULL)
 			return slice_refuse(why, len,
 			    "session %s: no policy %s", ss->ss_name,
 			    ss->ss_policy);
-	return 0;
+		if ((se = session_find(ss->ss_name)) != NULL &&
+		    se->se_kind == SESSION_RUN)
+			return slice_refuse(why, len, "session %s: the session "
+			    "of a running sandbox has this name", ss->ss_name);
+	}
+	return slice_ready(sl, why, len);
 }
 
 void
@@ -250,6 +243,7 @@ policyd_parent_conf_limits(struct ipc *ip, const union msg *m)
 		return ipc_bad(ip, "limits again");
 	slice_candidate->sl_limited = 1;
 	slice_candidate->sl_clients = m->conf_limits.clients;
+	slice_candidate->sl_sessions_max = m->conf_limits.sessions;
 	return 0;
 }
 
@@ -280,15 +274,13 @@ policyd_parent_conf_policy(struct ipc *ip, const union msg *m)
 	    mp->on_full >= FULL_MAX)
 		return ipc_bad(ip, "policy %s: allow %u, refuse %u, on full %u",
 		    mp->name, mp->allow, mp->refuse, mp->on_full);
-	pl = slice_alloc(sizeof(*pl));
-	strlcpy(pl->pl_name, mp->name, sizeof(pl->pl_name));
+	pl = policy_new(mp->name);
 	pl->pl_allow = mp->allow;
 	pl->pl_refuse = mp->refuse;
 	pl->pl_full = mp->on_full;
 	pl->pl_quota_out = mp->quota_out;
 	pl->pl_pause_denials = mp->pause_denials;
 	pl->pl_pause_ms = mp->pause_ms;
-	TAILQ_INIT(&pl->pl_rules);
 	TAILQ_INSERT_TAIL(&slice_candidate->sl_policies, pl, pl_entry);
 	return 0;
 }
@@ -315,9 +307,7 @@ policyd_parent_conf_rule(struct ipc *ip, const union msg *m)
 		return ipc_bad(ip, "rule %u: kind %u, tcp %u, scheme %u, "
 		    "private %u, cache %u", mr->index, mr->kind, mr->tcp,
 		    mr->scheme, mr->to_private, mr->cache);
-	ru = slice_alloc(sizeof(*ru));
-	ru->ru_index = mr->index;
-	ru->ru_kind = mr->kind;
+	ru = policy_add(pl, mr->kind);
 	ru->ru_tcp = mr->tcp;
 	ru->ru_scheme = mr->scheme;
 	ru->ru_to_private = mr->to_private;
@@ -327,9 +317,6 @@ policyd_parent_conf_rule(struct ipc *ip, const union msg *m)
 	ru->ru_ttl_ms = mr->ttl_ms;
 	ru->ru_uses = mr->uses;
 	ru->ru_messages = mr->messages;
-	TAILQ_INIT(&ru->ru_conditions);
-	TAILQ_INSERT_TAIL(&pl->pl_rules, ru, ru_entry);
-	pl->pl_nrules++;
 	return 0;
 }
 
@@ -338,22 +325,18 @@ policyd_parent_conf_cond(struct ipc *ip, const union msg *m)
 {
 	const struct msg_conf_cond	*mc = &m->conf_cond;
 	struct policy			*pl;
-	struct rule			*ru = NULL;
-	struct condition		*co;
+	struct rule			*ru;
 
-	if ((pl = TAILQ_LAST(&slice_candidate->sl_policies, policies)) != NULL)
-		ru = TAILQ_LAST(&pl->pl_rules, rules);
-	if (ru == NULL)
+	pl = TAILQ_LAST(&slice_candidate->sl_policies, policies);
+	if (pl == NULL || pl->pl_nrules == 0)
 		return ipc_bad(ip, "condition without a rule");
 	if (mc->kind >= COND_KIND_MAX || mc->first > mc->last)
 		return ipc_bad(ip, "condition of kind %u, from %u to %u",
 		    mc->kind, mc->first, mc->last);
-	co = slice_alloc(sizeof(*co));
-	co->co_kind = mc->kind;
-	co->co_first = mc->first;
-	co->co_last = mc->last;
-	co->co_text = slice_text(mc->text);
-	co->co_value = slice_text(mc->value);
-	TAILQ_INSERT_TAIL(&ru->ru_conditions, co, co_entry);
+	ru = pl->pl_rules[pl->pl_nrules - 1];
+	if (mc->kind == COND_PORT)
+		rule_add_ports(ru, mc->first, mc->last);
+	else
+		rule_add(ru, mc->kind, mc->text, mc->value);
 	return 0;
 }

@@ -23,6 +23,7 @@
 #include <sys/socket.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include "policyd.h"
@@ -194,5 +195,23 @@ policyd_parent_peer_answer(struct ipc *ip, const union msg *m)
 		client_open(cl);
 	else
 		client_drop(cl);
+	return 0;
+}
+
+/* Of a private daemon: whoever started it has left it this connection. */
+int
+policyd_parent_client(struct ipc *ip, const union msg *m)
+{
+	struct client	*cl;
+	int		 fd = ipc_take_fd(ip), flags;
+
+	(void)m;
+	if (fd == -1)
+		return 0;
+	if ((flags = fcntl(fd, F_GETFL)) == -1 ||
+	    fcntl(fd, F_SETFL, flags | O_NONBLOCK) == -1)
+		fatal("control client: fcntl");
+	if ((cl = client_new(fd, 0)) != NULL)
+		client_open(cl);
 	return 0;
 }

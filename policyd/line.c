@@ -24,7 +24,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "policyd.h"
 
@@ -76,14 +75,15 @@ line_make_room(struct line *ln)
 
 /* As read(2).  It is the turn of line_next() until that returns 0. */
 ssize_t
-line_read(struct line *ln, int fd)
+line_read(struct line *ln, int fd, struct passed *ps)
 {
 	ssize_t	 n;
 
 	if (line_make_room(ln) == -1)
 		return -1;
 	do
-		n = read(fd, ln->ln_buf + ln->ln_end, ln->ln_size - ln->ln_end);
+		n = passed_read(ps, fd, ln->ln_buf + ln->ln_end,
+		    ln->ln_size - ln->ln_end);
 	while (n == -1 && errno == EINTR);
 	if (n > 0)
 		ln->ln_end += n;

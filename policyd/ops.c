@@ -16,8 +16,9 @@
 
 /*
  * policyd: the operations that a control client may ask for.  Each is a row
- * in a table: its name, whether the read-only socket serves it, the fields
- * that it takes and those that it needs.  To add one, add a row.
+ * in a table: its name, whether the read-only socket serves it, whether it
+ * takes a descriptor, the fields that it takes and those that it needs.  To
+ * add one, add a row.
  */
 
 #include <string.h>
@@ -29,6 +30,7 @@
 struct op {
 	const char	 *op_name;
 	int		  op_read_only;
+	int		  op_passed;	/* takes a descriptor */
 	uint32_t	  op_may;
 	uint32_t	  op_must;
 	int		(*op_run)(struct client *, struct request *);
@@ -40,10 +42,12 @@ static int	 op_log_level(struct client *, struct request *);
 static int	 op_events_follow(struct client *, struct request *);
 
 static const struct op ops[] = {
-	{ "status", 1, 0, 0, op_status },
-	{ "reload", 0, 0, 0, op_reload },
-	{ "log.level", 0, 0, F(LEVEL), op_log_level },
-	{ "events.follow", 1, F(SESSION) | F(KINDS), 0, op_events_follow },
+	{ "status", 1, 0, 0, 0, op_status },
+	{ "reload", 0, 0, 0, 0, op_reload },
+	{ "log.level", 0, 0, 0, F(LEVEL), op_log_level },
+	{ "events.follow", 1, 0, F(SESSION) | F(KINDS), 0, op_events_follow },
+	{ "session.start", 0, 1, F(SESSION) | F(POLICY), 0, op_session_start },
+	{ "session.wait", 1, 0, 0, F(SESSION), op_session_wait },
 };
 
 static const struct op *
@@ -71,6 +75,9 @@ op_run(struct client *cl, struct request *rq)
 		    "%s: not on the read-only socket", op->op_name);
 	if (request_check(rq, op->op_may, op->op_must) == -1)
 		return -1;
+	if (!op->op_passed && passed_any(&cl->cl_passed))
+		return request_fail(rq, "bad_request",
+		    "%s: it takes no descriptor", op->op_name);
 	return op->op_run(cl, rq);
 }
 
@@ -88,6 +95,8 @@ op_serve(struct client *cl, const char *line, size_t len)
 		if (rq.rq_hangup)
 			client_hang_up(cl);
 	}
+	/* What came with this request is not the next one's. */
+	passed_clear(&cl->cl_passed);
 	request_free(&rq);
 }
 

@@ -32,6 +32,8 @@ static const ipc_handler policyd_handlers[MSG_MAX] = {
 	[MSG_STATUS_END] = policyd_parent_status_end,
 	[MSG_RELOAD_DONE] = policyd_parent_reload_done,
 	[MSG_PEER_ANSWER] = policyd_parent_peer_answer,
+	[MSG_SESSION_DONE] = policyd_parent_session_done,
+	[MSG_CLIENT] = policyd_parent_client,
 };
 
 static const struct child policyd = {

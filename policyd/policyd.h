@@ -37,89 +37,10 @@
 #include "ipc.h"
 #include "jsonw.h"
 #include "log.h"
+#include "policy.h"
 #include "sandbox.h"
 
-/*
- * The slice of the configuration.  Numbers that stand for words are checked
- * to be one of these; their order is the one that the parent sends.
- */
-enum rule_kind {
-	RULE_ALLOW,
-	RULE_DENY,
-	RULE_PASS,
-	RULE_DECIDE,
-	RULE_NARROW,
-	RULE_KIND_MAX
-};
-
-enum rule_scheme {
-	SCHEME_ANY,
-	SCHEME_HTTP,
-	SCHEME_HTTPS,
-	SCHEME_MAX
-};
-
-enum rule_cache {
-	CACHE_HOST,
-	CACHE_REQUEST,
-	CACHE_OFF,
-	CACHE_MAX
-};
-
-enum policy_refuse {
-	REFUSE_403,
-	REFUSE_RESET,
-	REFUSE_ALERT,
-	REFUSE_MAX
-};
-
-enum policy_full {
-	FULL_DENY,
-	FULL_GAP,
-	FULL_MAX
-};
-
-struct condition {
-	TAILQ_ENTRY(condition)	 co_entry;
-	enum cond_kind		 co_kind;
-	uint16_t		 co_first;	/* ports */
-	uint16_t		 co_last;
-	char			*co_text;
-	char			*co_value;	/* metadata */
-};
-TAILQ_HEAD(conditions, condition);
-
-struct rule {
-	TAILQ_ENTRY(rule)	 ru_entry;
-	uint32_t		 ru_index;	/* in its policy, from 0 */
-	enum rule_kind		 ru_kind;
-	int			 ru_tcp;
-	enum rule_scheme	 ru_scheme;
-	int			 ru_to_private;
-	uint64_t		 ru_body;	/* UINT64_MAX: no limit */
-	uint64_t		 ru_timeout_ms;	/* 0: the decider's own */
-	enum rule_cache		 ru_cache;
-	uint64_t		 ru_ttl_ms;	/* 0: the session's life */
-	uint32_t		 ru_uses;	/* 0: any number */
-	uint32_t		 ru_messages;
-	struct conditions	 ru_conditions;
-};
-TAILQ_HEAD(rules, rule);
-
-struct policy {
-	TAILQ_ENTRY(policy)	 pl_entry;
-	char			 pl_name[NAME_LEN + 1];
-	int			 pl_allow;	/* when no rule matches */
-	enum policy_refuse	 pl_refuse;
-	enum policy_full	 pl_full;
-	uint64_t		 pl_quota_out;	/* 0: none */
-	uint32_t		 pl_pause_denials;	/* 0: never */
-	uint64_t		 pl_pause_ms;
-	struct rules		 pl_rules;
-	uint32_t		 pl_nrules;
-};
-TAILQ_HEAD(policies, policy);
-
+/* The slice of the configuration. */
 struct slice_session {
 	TAILQ_ENTRY(slice_session) ss_entry;
 	char			 ss_name[NAME_LEN + 1];
@@ -136,9 +57,11 @@ struct listener {
 TAILQ_HEAD(listeners, listener);
 
 struct slice {
+	uint64_t		 sl_generation;
 	int			 sl_limited;	/* the limits have come */
 	int			 sl_lost;	/* a descriptor has not */
 	uint32_t		 sl_clients;
+	uint32_t		 sl_sessions_max;	/* of every kind */
 	uint32_t		 sl_nsessions;
 	struct listeners	 sl_listeners;
 	struct policies		 sl_policies;
@@ -155,6 +78,7 @@ int	 policyd_weigh(char *, size_t);
 void	 policyd_commit(void);
 void	 policyd_abort(void);
 const struct slice_session *slice_session(const struct slice *, const char *);
+const struct policy *slice_policy(const struct slice *, const char *);
 int	 policyd_parent_conf_control(struct ipc *, const union msg *);
 int	 policyd_parent_conf_limits(struct ipc *, const union msg *);
 int	 policyd_parent_conf_session(struct ipc *, const union msg *);
@@ -164,6 +88,7 @@ int	 policyd_parent_conf_cond(struct ipc *, const union msg *);
 
 /* channel.c */
 extern struct ipc	*channel_recorder;
+extern struct ipc	*channel_dialer;
 
 int	 policyd_channel(const struct msg_channel *, int);
 
@@ -174,25 +99,59 @@ enum session_state {
 	SESSION_RUNNING
 };
 
+/* Declared by the configuration, or started for a sandbox of a client's. */
+enum session_kind {
+	SESSION_FIXED,
+	SESSION_RUN		/* ends with its engine */
+};
+
+struct waiter;
+TAILQ_HEAD(waiters, waiter);
+
 struct session {
 	RB_ENTRY(session)	 se_entry;
+	enum session_kind	 se_kind;
 	char			 se_name[NAME_LEN + 1];
 	char			 se_policy[NAME_LEN + 1];
+	const struct policy	*se_rules;	/* in force; NULL: none yet */
 	enum session_state	 se_state;
 	struct ipc		*se_engine;	/* NULL while waiting */
 	uint64_t		 se_started;	/* ns since the epoch, or 0 */
 	uint32_t		 se_restarts;
 	int			 se_wanted;	/* session_sweep() */
+	int			 se_bye;	/* its engine ends in order */
+	uint32_t		 se_cookie;	/* the parent is asked, or 0 */
+	struct waiters		 se_waiters;	/* for its end */
 };
 RB_HEAD(sessions, session);
 RB_PROTOTYPE(sessions, session, se_entry, session_cmp);
 
 /* session.c */
 extern struct sessions	 sessions;
+extern uint32_t		 session_count;
 
+struct session	*session_find(const char *);
+struct session	*session_asked(uint32_t);
+struct session	*session_run(const char *, const char *, uint32_t);
+void	 session_forget(struct session *, const char *);
 int	 session_attach(const struct msg_channel *, int);
 void	 session_sweep(void);
 void	 session_stop(void);
+
+/* verdict.c */
+int	 policyd_engine_ask(struct ipc *, const union msg *);
+
+/* passed.c: what clients pass beside their bytes. */
+struct passed {
+	int			 ps_fd;		/* -1: none */
+	int			 ps_spoilt;	/* there were more, or one is lost */
+};
+
+void	 passed_init(struct passed *);
+void	 passed_clear(struct passed *);
+int	 passed_any(const struct passed *);
+int	 passed_take(struct passed *);
+ssize_t	 passed_read(struct passed *, int, void *, size_t);
 
 /* line.c: a reader of lines that does not grow beyond LINE_LEN. */
 #define LINE_LEN	65536		/* without the newline */
@@ -207,7 +166,7 @@ struct line {
 
 void	 line_init(struct line *);
 void	 line_free(struct line *);
-ssize_t	 line_read(struct line *, int);
+ssize_t	 line_read(struct line *, int, struct passed *);
 int	 line_next(struct line *, char **, size_t *);
 
 /* What a client calls its request; the answer carries it back. */
@@ -222,6 +181,7 @@ enum field {
 	FIELD_LEVEL,
 	FIELD_SESSION,
 	FIELD_KINDS,
+	FIELD_POLICY,
 	FIELD_MAX
 };
 
@@ -249,6 +209,7 @@ const char *request_op(const struct request *);
 int	 request_level(struct request *, uint8_t *);
 int	 request_session(struct request *, const char **);
 int	 request_kinds(struct request *, uint32_t *);
+int	 request_policy(struct request *, const char **);
 void	 request_free(struct request *);
 
 /* answer.c: the bodies of answers, objects without the id. */
@@ -270,9 +231,6 @@ enum client_state {
 	CLIENT_DEAD	/* freed in a turn of its own */
 };
 
-struct waiter;
-TAILQ_HEAD(waiters, waiter);
-
 struct client {
 	TAILQ_ENTRY(client)	 cl_entry;
 	enum client_state	 cl_state;
@@ -280,6 +238,7 @@ struct client {
 	int			 cl_read_only;
 	int			 cl_eof;	/* it will send no more */
 	struct line		 cl_line;
+	struct passed		 cl_passed;	/* for the next request */
 	struct evbuffer		*cl_out;
 	struct event		 cl_rev;
 	struct event		 cl_wev;
@@ -313,7 +272,9 @@ void	 client_resume(struct ipc *);
 enum waiter_kind {
 	WAIT_PEER,
 	WAIT_STATUS,
-	WAIT_RELOAD
+	WAIT_RELOAD,
+	WAIT_START,
+	WAIT_END
 };
 
 struct waiter {
@@ -340,10 +301,17 @@ uint32_t	 waiter_cookie(void);
 void	 control_listen(struct listeners *);
 void	 control_close(struct listener *);
 int	 policyd_parent_peer_answer(struct ipc *, const union msg *);
+int	 policyd_parent_client(struct ipc *, const union msg *);
 
 /* ops.c */
 void	 op_serve(struct client *, const char *, size_t);
 int	 policyd_parent_reload_done(struct ipc *, const union msg *);
+
+/* run.c */
+int	 op_session_start(struct client *, struct request *);
+int	 op_session_wait(struct client *, struct request *);
+void	 run_ended(struct session *, const char *);
+int	 policyd_parent_session_done(struct ipc *, const union msg *);
 
 /* status.c */
 void	 status_ask(struct waiter *);

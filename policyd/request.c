@@ -45,6 +45,7 @@ static const struct {
 	[FIELD_SESSION] = { "session_id", "a string", is_string },
 	[FIELD_KINDS] = { "kinds", "an array of strings, not empty",
 	    is_string_list },
+	[FIELD_POLICY] = { "policy", "a string", is_string },
 };
 
 static int
@@ -237,23 +238,36 @@ request_level(struct request *rq, uint8_t *level)
 	return 0;
 }
 
-/* Names of sessions as egressd.conf(5) has them; "" for none. */
-int
-request_session(struct request *rq, const char **name)
+/* A name as egressd.conf(5) has them; "" for none. */
+static int
+request_name(struct request *rq, enum field f, const char **name)
 {
 	static const char	 legal[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 	    "abcdefghijklmnopqrstuvwxyz0123456789._-";
 	size_t			 len;
 
 	*name = "";
-	if (rq->rq_fields[FIELD_SESSION] == NULL)
+	if (rq->rq_fields[f] == NULL)
 		return 0;
-	*name = rq->rq_fields[FIELD_SESSION]->valuestring;
+	*name = rq->rq_fields[f]->valuestring;
 	len = strlen(*name);
 	if (len == 0 || len > NAME_LEN || strspn(*name, legal) != len)
-		return request_fail(rq, "bad_request", "session_id: wanted 1 "
-		    "to %d of letters, digits, '.', '_' and '-'", NAME_LEN);
+		return request_fail(rq, "bad_request", "%s: wanted 1 to %d of "
+		    "letters, digits, '.', '_' and '-'", fields[f].name,
+		    NAME_LEN);
 	return 0;
+}
+
+int
+request_session(struct request *rq, const char **name)
+{
+	return request_name(rq, FIELD_SESSION, name);
+}
+
+int
+request_policy(struct request *rq, const char **name)
+{
+	return request_name(rq, FIELD_POLICY, name);
 }
 
 static int

@@ -18,7 +18,8 @@
  * policyd: sessions and the channels to their engines.  An engine handles
  * what an agent sends and may fall to it: nothing that it says is believed
  * before it is checked, and its loss ends its session's turn and nothing
- * else.  The parent, which is told, starts another.
+ * else.  The parent, which is told, starts another; but the session of a
+ * client's sandbox ends with its engine.
  */
 
 #include <stdlib.h>
@@ -28,14 +29,18 @@
 #include "policyd.h"
 
 struct sessions	 sessions = RB_INITIALIZER(&sessions);
+uint32_t	 session_count;
 
 static int	 session_cmp(const struct session *, const struct session *);
 static int	 policyd_engine_hello(struct ipc *, const union msg *);
+static int	 policyd_engine_bye(struct ipc *, const union msg *);
 
 RB_GENERATE(sessions, session, se_entry, session_cmp);
 
 static const ipc_handler engine_handlers[MSG_MAX] = {
 	[MSG_ENGINE_HELLO] = policyd_engine_hello,
+	[MSG_ENGINE_BYE] = policyd_engine_bye,
+	[MSG_ASK] = policyd_engine_ask,
 };
 
 static int
@@ -70,7 +75,7 @@ session_lose_engine(struct session *se, const char *reason)
 	if (se->se_engine == NULL)
 		return;
 	log_info("session %s: engine %u: %s", se->se_name,
-	    se->se_engine->ip_instance, reason);
+	    se->se_engine->ip_instance, *reason != '\0' ? reason : "ended");
 	/* One that never said hello has no beginning on record either. */
 	if (se->se_state == SESSION_RUNNING)
 		session_record(se, RECORD_SESSION_ENDED, session_clock(),
@@ -85,15 +90,20 @@ static void
 policyd_engine_gone(struct ipc *ip, const char *why)
 {
 	struct session	*se = ip->ip_arg;
+	const char	*reason = se->se_bye ? "" : "engine_died";
 
 	if (why != NULL) {
 		log_warnx("session %s: bad message from engine %u: %s",
 		    se->se_name, ip->ip_instance, why);
 		child_engine_bad(ip, why);
+		reason = "engine_compromised";
+	}
+	if (se->se_kind == SESSION_RUN) {
+		session_forget(se, reason);
+		return;
 	}
 	se->se_restarts++;
-	session_lose_engine(se, why != NULL ? "engine_compromised" :
-	    "engine_died");
+	session_lose_engine(se, reason);
 }
 
 /* Its keys are made and its listeners served. */
@@ -111,7 +121,20 @@ policyd_engine_hello(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
-static struct session *
+/* The sandbox has ended, and the engine follows. */
+static int
+policyd_engine_bye(struct ipc *ip, const union msg *m)
+{
+	struct session	*se = ip->ip_arg;
+
+	(void)m;
+	if (se->se_kind != SESSION_RUN || se->se_state != SESSION_RUNNING)
+		return ipc_bad(ip, "an engine without a sandbox takes leave");
+	se->se_bye = 1;
+	return 0;
+}
+
+struct session *
 session_find(const char *name)
 {
 	struct session	 key;
@@ -120,17 +143,53 @@ session_find(const char *name)
 	return RB_FIND(sessions, &sessions, &key);
 }
 
+/* The one for which the parent was asked with this cookie, or NULL. */
+struct session *
+session_asked(uint32_t cookie)
+{
+	struct session	*se;
+
+	RB_FOREACH(se, sessions, &sessions)
+		if (se->se_cookie != 0 && se->se_cookie == cookie)
+			return se;
+	return NULL;
+}
+
 static struct session *
-session_new(const struct slice_session *ss)
+session_new(const char *name, const char *policy)
 {
 	struct session	*se;
 
 	if ((se = calloc(1, sizeof(*se))) == NULL)
 		fatal("%s", __func__);
-	strlcpy(se->se_name, ss->ss_name, sizeof(se->se_name));
-	strlcpy(se->se_policy, ss->ss_policy, sizeof(se->se_policy));
+	strlcpy(se->se_name, name, sizeof(se->se_name));
+	strlcpy(se->se_policy, policy, sizeof(se->se_policy));
+	TAILQ_INIT(&se->se_waiters);
 	RB_INSERT(sessions, &sessions, se);
+	session_count++;
 	return se;
+}
+
+/* For a client's sandbox; the parent is being asked for an engine. */
+struct session *
+session_run(const char *name, const char *policy, uint32_t cookie)
+{
+	struct session	*se = session_new(name, policy);
+
+	se->se_kind = SESSION_RUN;
+	se->se_rules = slice_policy(slice_running, policy);
+	se->se_cookie = cookie;
+	return se;
+}
+
+void
+session_forget(struct session *se, const char *reason)
+{
+	session_lose_engine(se, reason);
+	run_ended(se, reason);
+	RB_REMOVE(sessions, &sessions, se);
+	session_count--;
+	free(se);
 }
 
 /* An engine may come before the commit of the generation that wants it. */
@@ -145,7 +204,7 @@ session_get(const char *name)
 	if ((ss = slice_session(slice_running, name)) == NULL &&
 	    (ss = slice_session(slice_candidate, name)) == NULL)
 		return NULL;
-	return session_new(ss);
+	return session_new(ss->ss_name, ss->ss_policy);
 }
 
 /* The parent has started an engine and this is the way to it. */
@@ -175,10 +234,24 @@ session_want(const struct slice_session *ss)
 	struct session	*se;
 
 	if ((se = session_find(ss->ss_name)) == NULL)
-		se = session_new(ss);
+		se = session_new(ss->ss_name, ss->ss_policy);
 	else
 		strlcpy(se->se_policy, ss->ss_policy, sizeof(se->se_policy));
+	se->se_rules = slice_policy(slice_running, ss->ss_policy);
 	se->se_wanted = 1;
+}
+
+/* Has it a place in the running generation? */
+static int
+session_stays(struct session *se)
+{
+	int	 wanted = se->se_wanted;
+
+	se->se_wanted = 0;
+	if (se->se_kind == SESSION_FIXED)
+		return wanted;
+	se->se_rules = slice_policy(slice_running, se->se_policy);
+	return se->se_rules != NULL;
 }
 
 /* After a commit or an abort: the running generation says which there are. */
@@ -191,15 +264,9 @@ session_sweep(void)
 	if (slice_running != NULL)
 		TAILQ_FOREACH(ss, &slice_running->sl_sessions, ss_entry)
 			session_want(ss);
-	RB_FOREACH_SAFE(se, sessions, &sessions, next) {
-		if (se->se_wanted) {
-			se->se_wanted = 0;
-			continue;
-		}
-		session_lose_engine(se, "removed");
-		RB_REMOVE(sessions, &sessions, se);
-		free(se);
-	}
+	RB_FOREACH_SAFE(se, sessions, &sessions, next)
+		if (!session_stays(se))
+			session_forget(se, "removed");
 }
 
 /* All end.  The recorder, which goes last, is told of it first. */

@@ -187,7 +187,8 @@ put_sessions(struct jsonw *w)
 	RB_FOREACH(se, sessions, &sessions) {
 		jsonw_object(w);
 		put_str(w, "session_id", se->se_name);
-		put_str(w, "kind", "fixed");
+		put_str(w, "kind", se->se_kind == SESSION_RUN ? "run" :
+		    "fixed");
 		put_str(w, "policy", se->se_policy);
 		put_str(w, "state", states[se->se_state]);
 		put_time(w, "started_at", se->se_started);

@@ -21,6 +21,7 @@
  * any policy names.  Text is hostile: a line that is no field is passed over.
  */
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -144,6 +145,26 @@ same_name(const char *name, size_t len, const char *word)
 	return strlen(word) == len && strncasecmp(name, word, len) == 0;
 }
 
+/* A parameter's name as the origin reads it: `%74oken' is a token too. */
+static size_t
+decode_name(const char *name, size_t len, char *out, size_t size)
+{
+	char	 hex[3] = "";
+	size_t	 i, n = 0;
+
+	for (i = 0; i < len && n < size; i++, n++) {
+		out[n] = name[i];
+		if (name[i] != '%' || len - i < 3 ||
+		    !isxdigit((unsigned char)name[i + 1]) ||
+		    !isxdigit((unsigned char)name[i + 2]))
+			continue;
+		memcpy(hex, name + i + 1, 2);
+		out[n] = strtol(hex, NULL, 16);
+		i += 2;
+	}
+	return n;
+}
+
 static int
 named(const char *session, uint8_t kind, const char *name, size_t len)
 {
@@ -211,17 +232,19 @@ const char *
 redact_path(const char *session, const char *path, char *buf, size_t size)
 {
 	const char	*p = strchr(path, '?'), *end, *eq;
+	char		 name[NAME_LEN + 1];
 	size_t		 len, n;
 
 	if (p == NULL || TAILQ_EMPTY(&running.rs_list))
 		return path;
-	n = strlcpy(buf, path, ++p - path + 1);
+	strlcpy(buf, path, ++p - path + 1);
 	n = p - path;
 	for (; *p != '\0'; p = end) {
 		end = p + strcspn(p, "&;");
 		len = end - p;
 		eq = memchr(p, '=', len);
-		if (eq != NULL && named(session, REDACT_QUERY, p, eq - p)) {
+		if (eq != NULL && named(session, REDACT_QUERY, name,
+		    decode_name(p, eq - p, name, sizeof(name)))) {
 			len = eq - p + 1;
 			n += snprintf(buf + n, size - n, "%.*s" REDACTED,
 			    (int)len, p);

@@ -35,6 +35,7 @@
 #define CREDIT_MAX	512	/* requests open at once, per engine */
 #define CREDIT_BATCH	64	/* given back in one message */
 #define BODY_MAX	65536	/* bytes of a body that we keep */
+#define FIELDS_MAX	256	/* lines of a head that we write */
 
 struct blob {
 	char		*bl_data;
@@ -174,23 +175,56 @@ put_id(struct jsonw *w, const struct engine *en, uint64_t id)
 	jsonw_str(w, text);
 }
 
+static bool
+same_field(const struct redact_field *a, const struct redact_field *b)
+{
+	return a->rf_nlen == b->rf_nlen &&
+	    strncasecmp(a->rf_name, b->rf_name, a->rf_nlen) == 0;
+}
+
+/* All values of the i-th name, as one, in the order in which they came. */
+static void
+put_values(struct jsonw *w, const struct redact_field *f, size_t i, size_t n)
+{
+	static char	 joined[2 * FIELDS_LEN];
+	size_t		 len = 0, j;
+
+	for (j = i; j < n; j++) {
+		if (!same_field(&f[i], &f[j]))
+			continue;
+		if (j != i) {
+			memcpy(joined + len, ", ", 2);
+			len += 2;
+		}
+		memcpy(joined + len, f[j].rf_value, f[j].rf_vlen);
+		len += f[j].rf_vlen;
+	}
+	jsonw_string(w, joined, len);
+}
+
 /* Every name is one member; a field that comes twice has its values joined. */
 static void
 put_fields(struct jsonw *w, const char *key, const struct engine *en,
     const struct blob *bl)
 {
-	struct redact_field	 f;
+	struct redact_field	 f[FIELDS_MAX];
 	const char		*p = bl->bl_data;
-	size_t			 left = bl->bl_len;
+	size_t			 left = bl->bl_len, i, j, n = 0;
 
 	jsonw_key(w, key);
 	jsonw_object(w);
-	while (redact_next(en->en_session, &p, &left, &f)) {
-		jsonw_keyn(w, f.rf_name, f.rf_nlen);
-		if (f.rf_secret)
+	while (n < FIELDS_MAX && redact_next(en->en_session, &p, &left, &f[n]))
+		n++;
+	for (i = 0; i < n; i++) {
+		for (j = 0; j < i && !same_field(&f[i], &f[j]); j++)
+			continue;
+		if (j < i)
+			continue;
+		jsonw_keyn(w, f[i].rf_name, f[i].rf_nlen);
+		if (f[i].rf_secret)
 			jsonw_str(w, "[redacted]");
 		else
-			jsonw_string(w, f.rf_value, f.rf_vlen);
+			put_values(w, f, i, n);
 	}
 	jsonw_end(w);
 }

@@ -45,6 +45,10 @@ box_gone(struct ipc *ip, const char *why)
 		fatalx("session %s: bad message from box: %s", child_session,
 		    why);
 	log_debug("session %s: the sandbox has ended", child_session);
+	/* Records first: whoever hears of the end may go and read them. */
+	ipc_flush(recorder);
+	ipc_send(policyd, -1, ENGINE_BYE, empty);
+	ipc_flush(policyd);
 	exit(0);
 }
 
@@ -65,7 +69,17 @@ tlsengine_box_listen(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
-/* A file in memory that nobody can change any more. */
+static void
+write_all(int fd, const void *data, size_t len)
+{
+	if (write(fd, data, len) != (ssize_t)len)
+		fatal("sealed file");
+}
+
+/*
+ * A file in memory that nobody can change any more.  Of two parts the first
+ * may lack its last newline, which PEM cannot do without.
+ */
 static void
 send_sealed(enum trust_kind kind, const void *a, size_t alen, const void *b,
     size_t blen)
@@ -74,9 +88,12 @@ send_sealed(enum trust_kind kind, const void *a, size_t alen, const void *b,
 
 	if ((fd = memfd_create("trust", MFD_CLOEXEC | MFD_ALLOW_SEALING)) == -1)
 		fatal("memfd_create");
-	if (write(fd, a, alen) != (ssize_t)alen ||
-	    write(fd, b, blen) != (ssize_t)blen ||
-	    fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE |
+	write_all(fd, a, alen);
+	if (b != NULL) {
+		write_all(fd, "\n", 1);
+		write_all(fd, b, blen);
+	}
+	if (fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE |
 	    F_SEAL_SEAL) == -1)
 		fatal("sealed file");
 	ipc_send(box, fd, BOX_TRUST, box_trust, .kind = kind);
@@ -98,9 +115,9 @@ tlsengine_box_ready(struct ipc *ip, const union msg *m)
 		    child_session);
 	pem = mint_ca_pem(mint, &len);
 	java = trust_java(&javalen);
-	send_sealed(TRUST_CA, pem, len, "", 0);
+	send_sealed(TRUST_CA, pem, len, NULL, 0);
 	send_sealed(TRUST_BUNDLE, bundle->sc_data, bundle->sc_len, pem, len);
-	send_sealed(TRUST_JAVA, java, javalen, "", 0);
+	send_sealed(TRUST_JAVA, java, javalen, NULL, 0);
 	free(java);
 	ipc_send(ip, -1, BOX_GO, box_go, .session = child_session);
 	return 0;

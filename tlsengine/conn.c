@@ -46,8 +46,10 @@ static void	 conn_on_read(struct io *);
 static void	 conn_on_drain(struct io *);
 static void	 conn_on_secure(struct io *, const char *);
 static void	 conn_on_error(struct io *, const char *);
+static void	 conn_bad_request(struct conn *, const struct h1_error *);
 static void	 conn_head(struct conn *);
 static void	 conn_body(struct conn *);
+static void	 conn_last(struct conn *);
 
 static const struct io_ops conn_ops = {
 	.on_read = conn_on_read,
@@ -102,11 +104,20 @@ conn_reset(struct conn *cn)
 static void
 conn_on_timer(evutil_socket_t fd, short what, void *arg)
 {
-	struct conn	*cn = arg;
+	static const struct h1_error	 late = { 408, "late" };
+	struct conn			*cn = arg;
 
 	(void)fd, (void)what;
+	if (cn->cn_state == CONN_HEAD && cn->cn_begun) {
+		conn_bad_request(cn, &late);
+		return;
+	}
 	if (cn->cn_ex != NULL)
 		exchange_client_gone(cn->cn_ex, "stream_broken");
+	else if (cn->cn_state == CONN_HANDSHAKE ||
+	    (cn->cn_state == CONN_FIRST && cn->cn_inlen > 0))
+		report_other(RECORD_CONNECTION_REFUSED, PROTOCOL_TLS,
+		    cn->cn_place.pc_host, cn->cn_place.pc_port, "bad_request");
 	conn_free(cn);
 }
 
@@ -161,6 +172,11 @@ conn_fill(struct conn *cn)
 	}
 	if (n == -1 && errno == EAGAIN)
 		return 0;
+	if (n == 0 && cn->cn_ex == NULL && !io_empty(&cn->cn_io)) {
+		/* It asks for no more and still reads the last answer. */
+		conn_last(cn);
+		return -1;
+	}
 	if (cn->cn_ex != NULL)
 		exchange_client_gone(cn->cn_ex, "stream_broken");
 	conn_free(cn);
@@ -248,6 +264,7 @@ conn_first(struct conn *cn)
 	if (cn->cn_in[0] != TLS_HANDSHAKE) {
 		cn->cn_place.pc_scheme = URL_HTTP;
 		cn->cn_state = CONN_HEAD;
+		cn->cn_begun = true;
 		set_timer(&cn->cn_timer, settings.st_head_ms);
 		conn_head(cn);
 		return;
@@ -286,8 +303,8 @@ conn_on_secure(struct io *io, const char *why)
 		return;
 	}
 	cn->cn_state = CONN_HEAD;
-	set_timer(&cn->cn_timer, settings.st_head_ms);
-	conn_head(cn);
+	set_timer(&cn->cn_timer, settings.st_idle_ms);
+	io_resume(&cn->cn_io);
 }
 
 /* ---- requests ------------------------------------------------------------ */
@@ -302,14 +319,12 @@ conn_bad_request(struct conn *cn, const struct h1_error *he)
 	report_other(RECORD_REQUEST_DENIED, PROTOCOL_HTTP11,
 	    cn->cn_place.pc_host, cn->cn_place.pc_port, "bad_request");
 	len = snprintf(head, sizeof(head), "HTTP/1.1 %d %s\r\n"
-	    "Egress-Decision: deny, bad_request\r\nContent-Length: 0\r\n"
+	    "Egress-Decision: refuse, bad_request\r\nContent-Length: 0\r\n"
 	    "Connection: close\r\n\r\n", he->he_status,
 	    h1_reason(he->he_status));
 	io_put(&cn->cn_io, head, len);
-	cn->cn_state = CONN_LAST;
-	set_timer(&cn->cn_timer, LINGER_MS);
-	if (io_flush(&cn->cn_io) == 0 && io_empty(&cn->cn_io))
-		io_finish(&cn->cn_io);
+	io_flush(&cn->cn_io);
+	conn_last(cn);
 }
 
 /* The name of this request; NULL in *mismatch if it is the connection's. */
@@ -406,6 +421,18 @@ conn_head(struct conn *cn)
 	struct h1_error	 he;
 	int		 len, more;
 
+	/* A client that does not read its answers gets no further ones. */
+	if (cn->cn_io.io_full) {
+		set_timer(&cn->cn_timer, settings.st_idle_ms);
+		cn->cn_begun = false;
+		io_pause(&cn->cn_io);
+		return;
+	}
+	/* By the first byte of a record, which may come one by one. */
+	if (!cn->cn_begun) {
+		set_timer(&cn->cn_timer, settings.st_head_ms);
+		cn->cn_begun = true;
+	}
 	do {
 		if (cn->cn_inlen > 0) {
 			len = h1_scan(&cn->cn_scan, (char *)cn->cn_in,
@@ -469,8 +496,9 @@ body_length(struct conn *cn)
 	n = body_read(cn, p, room < cn->cn_left ? room : cn->cn_left);
 	if (n > 0) {
 		cn->cn_left -= n;
+		if (exchange_request_data(ex, p, n) == -1)
+			return 0;
 		upstream_commit(ex, n);
-		exchange_request_data(ex, p, n);
 		return 1;
 	}
 	if (n == -1 && errno == EAGAIN)
@@ -505,15 +533,15 @@ body_chunked(struct conn *cn)
 	n = h1_chunk_decode(&cn->cn_chunk, (char *)cn->cn_in + cn->cn_inpos,
 	    len < room ? len : room, &data, &len);
 	if (n == -1) {
-		exchange_client_gone(ex, "bad_request");
-		conn_reset(cn);
+		exchange_fail(ex, 400, "bad_request");
 		return 0;
 	}
 	cn->cn_inpos += n;
 	if (len > 0) {
+		if (exchange_request_data(ex, data, len) == -1)
+			return 0;
 		memcpy(p, data, len);
 		upstream_commit(ex, len);
-		exchange_request_data(ex, p, len);
 	}
 	return 1;
 }
@@ -550,12 +578,26 @@ conn_go(struct exchange *ex)
 
 	if (cn->cn_state == CONN_WAIT)
 		cn->cn_state = CONN_BODY;
-	if (cn->cn_state == CONN_TUNNEL)
+	if (cn->cn_state == CONN_TUNNEL && !ex->ex_request_end)
 		io_resume(&cn->cn_io);
 	if (cn->cn_state != CONN_BODY)
 		return;
 	io_resume(&cn->cn_io);
 	conn_body(cn);
+}
+
+/* The body is due once the origin or, tired of waiting, the client wants. */
+void
+conn_expect(struct exchange *ex)
+{
+	struct conn	*cn = ex->ex_conn;
+
+	if (cn->cn_inlen > cn->cn_inpos) {
+		conn_go(ex);
+		return;
+	}
+	upstream_flush(ex);
+	io_resume(&cn->cn_io);
 }
 
 /* ---- the answer ---------------------------------------------------------- */
@@ -623,7 +665,8 @@ static void
 conn_last(struct conn *cn)
 {
 	cn->cn_state = CONN_LAST;
-	set_timer(&cn->cn_timer, LINGER_MS);
+	set_timer(&cn->cn_timer, io_empty(&cn->cn_io) ? LINGER_MS :
+	    settings.st_idle_ms);
 	if (io_empty(&cn->cn_io))
 		io_finish(&cn->cn_io);
 	io_resume(&cn->cn_io);
@@ -640,8 +683,8 @@ conn_next(struct conn *cn)
 	cn->cn_inlen = rest;
 	cn->cn_inpos = 0;
 	cn->cn_state = CONN_HEAD;
-	set_timer(&cn->cn_timer, rest > 0 ? settings.st_head_ms :
-	    settings.st_idle_ms);
+	cn->cn_begun = false;
+	set_timer(&cn->cn_timer, settings.st_idle_ms);
 	if (rest == 0) {
 		free(cn->cn_in);
 		cn->cn_in = NULL;
@@ -712,10 +755,9 @@ conn_relay(struct conn *cn)
 		}
 		if ((n = body_read(cn, p, room)) <= 0)
 			break;
-		upstream_commit(ex, n);
-		exchange_request_data(ex, p, n);
-		if (cn->cn_dead)
+		if (exchange_request_data(ex, p, n) == -1)
 			return;
+		upstream_commit(ex, n);
 	}
 	upstream_flush(ex);
 	if (p != NULL && (n == 0 || errno != EAGAIN)) {
@@ -735,7 +777,9 @@ conn_discard(struct conn *cn)
 
 	while ((n = io_read(&cn->cn_io, buf, sizeof(buf))) > 0)
 		continue;
-	if (n == 0 || errno != EAGAIN)
+	if (n == 0 && !io_empty(&cn->cn_io))
+		io_pause(&cn->cn_io);
+	else if (n == 0 || errno != EAGAIN)
 		conn_free(cn);
 }
 
@@ -760,8 +804,13 @@ conn_on_read(struct io *io)
 	case CONN_LAST:
 		conn_discard(cn);
 		break;
-	case CONN_HANDSHAKE:
 	case CONN_WAIT:
+		if (cn->cn_ex->ex_state == EX_FORWARD) {
+			conn_go(cn->cn_ex);
+			break;
+		}
+		/* FALLTHROUGH */
+	case CONN_HANDSHAKE:
 	case CONN_ANSWER:
 		/* It is not its turn; most clients know and are not paused. */
 		io_pause(io);
@@ -776,8 +825,16 @@ conn_on_drain(struct io *io)
 
 	if (cn->cn_ex != NULL)
 		upstream_go(cn->cn_ex);
-	else if (cn->cn_state == CONN_LAST && io_empty(io))
+	else if (cn->cn_state == CONN_HEAD && io->io_paused) {
+		io_resume(io);
+		if (cn->cn_inlen > 0)
+			event_active(&io->io_rev, EV_READ, 1);
+	} else if (cn->cn_state == CONN_LAST && io_empty(io)) {
 		io_finish(io);
+		set_timer(&cn->cn_timer, LINGER_MS);
+		if (io->io_eof)
+			conn_free(cn);
+	}
 }
 
 static void
@@ -798,6 +855,6 @@ conns_recheck(void)
 	struct conn	*cn;
 
 	TAILQ_FOREACH(cn, &conns, cn_entry)
-		if (cn->cn_ex != NULL && cn->cn_ex->ex_state == EX_FORWARD)
-			verdict_ask(cn->cn_ex, 0);
+		if (cn->cn_ex != NULL)
+			exchange_ask_again(cn->cn_ex);
 }

@@ -32,6 +32,7 @@
 #include <unistd.h>
 
 #include "dns.h"
+#include "log.h"
 #include "tlsengine.h"
 
 #define DNS_PORT	53	/* in records, whatever we listen on */
@@ -162,6 +163,31 @@ serve(const uint8_t *in, size_t len, enum protocol protocol,
 }
 
 /* ---- UDP ----------------------------------------------------------------- */
+
+/*
+ * An answer comes from the address that was asked, or the client does not take
+ * it.  In a sandbox every address is ours by a route alone, which for IPv6 is
+ * not enough unless we insist.
+ */
+void
+dns_prepare(int fd)
+{
+	struct sockaddr_storage	 ss;
+	socklen_t		 len = sizeof(ss);
+	int			 on = 1, failed;
+
+	if (getsockname(fd, (struct sockaddr *)&ss, &len) == -1)
+		fatal("session %s: DNS socket", child_session);
+	if (ss.ss_family == AF_INET6)
+		failed = setsockopt(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, &on,
+		    sizeof(on)) == -1 || setsockopt(fd, IPPROTO_IPV6,
+		    IPV6_FREEBIND, &on, sizeof(on)) == -1;
+	else
+		failed = setsockopt(fd, IPPROTO_IP, IP_PKTINFO, &on,
+		    sizeof(on)) == -1;
+	if (failed)
+		fatal("session %s: DNS socket", child_session);
+}
 
 /*
  * Make of the address that was asked the one that answers.  The interface is

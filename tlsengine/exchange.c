@@ -39,9 +39,6 @@ exchange_new(struct conn *cn)
 		return NULL;
 	memset(ex, 0, offsetof(struct exchange, ex_request));
 	ex->ex_conn = cn;
-	/* Its head is read already. */
-	ex->ex_in_before = cn->cn_io.io_in_total - cn->cn_inlen;
-	ex->ex_out_before = cn->cn_io.io_out_total;
 	return ex;
 }
 
@@ -51,6 +48,8 @@ exchange_free(struct exchange *ex)
 	if (ex->ex_state == EX_CREDIT && ex->ex_id == 0 &&
 	    ex->ex_entry.tqe_prev != NULL)
 		TAILQ_REMOVE(&waiting, ex, ex_entry);
+	EVP_MD_CTX_free(ex->ex_hash[0]);
+	EVP_MD_CTX_free(ex->ex_hash[1]);
 	free(ex);
 }
 
@@ -62,6 +61,9 @@ exchange_path(struct exchange *ex, struct h1_error *he)
 
 	ex->ex_protocol = hd->hd_minor == 0 ? PROTOCOL_HTTP10 :
 	    PROTOCOL_HTTP11;
+	/* A body may take the place of the head long before the last verdict. */
+	snprintf(ex->ex_method, sizeof(ex->ex_method), "%.*s",
+	    (int)hd->hd_method_text.len, hd->hd_method_text.s);
 	if (hd->hd_form == H1_ASTERISK) {
 		strlcpy(ex->ex_path, "*", sizeof(ex->ex_path));
 		return 0;
@@ -138,25 +140,55 @@ body_too_long(const struct exchange *ex)
 	    ex->ex_request.hd_length > ex->ex_ruling.rl_body;
 }
 
-/* Under way when the rules changed: it goes on, or is cut. */
-static void
-exchange_again(struct exchange *ex, const struct ruling *rl)
+/*
+ * The rules have changed.  What is not under way yet begins anew: a connection
+ * that was granted by the old rules is not used under the new ones.
+ */
+void
+exchange_ask_again(struct exchange *ex)
 {
-	if (rl->rl_verdict == VERDICT_ALLOW)
+	if (ex->ex_state == EX_FORWARD) {
+		verdict_ask(ex, 0);
 		return;
-	report_closed(ex, rl->rl_reason);
-	conn_break(ex);
-	exchange_end(ex);
+	}
+	if (ex->ex_state != EX_VERDICT && ex->ex_state != EX_CONNECT)
+		return;
+	if (ex->ex_up != NULL)
+		upstream_drop(ex->ex_up);
+	ex->ex_why[0] = '\0';
+	verdict_ask(ex, upstream_dial(ex));
+}
+
+static void
+exchange_allowed(struct exchange *ex)
+{
+	struct upstream	*up;
+
+	report_verdict(ex);
+	ex->ex_state = EX_CONNECT;
+	if (body_too_long(ex))
+		refuse(ex, 413, "quota");
+	else if (ex->ex_why[0] != '\0')
+		exchange_no_upstream(ex, ex->ex_why);
+	else if (ex->ex_up == NULL) {
+		if ((up = upstream_take(ex)) != NULL)
+			exchange_connected(ex, up);
+		else
+			verdict_ask(ex, upstream_dial(ex));
+	} else if (ex->ex_up->up_state == UP_READY)
+		exchange_connected(ex, ex->ex_up);
+	/* Else it was asked for together with the verdict, and will come. */
 }
 
 void
 exchange_ruled(struct exchange *ex, const struct ruling *rl)
 {
-	struct upstream	*up;
-	bool		 again = ex->ex_state == EX_CONNECT;
+	bool	 first = ex->ex_state == EX_VERDICT;
 
 	if (ex->ex_state == EX_FORWARD) {
-		exchange_again(ex, rl);
+		/* Under way when the rules changed: it goes on, or is cut. */
+		if (rl->rl_verdict != VERDICT_ALLOW)
+			exchange_fail(ex, 403, rl->rl_reason);
 		return;
 	}
 	ex->ex_ruling = *rl;
@@ -164,23 +196,15 @@ exchange_ruled(struct exchange *ex, const struct ruling *rl)
 		refuse(ex, 403, rl->rl_reason);
 		return;
 	}
-	if (again)
-		return;		/* the grant is with the dialer */
-	report_verdict(ex);
-	ex->ex_state = EX_CONNECT;
-	if (body_too_long(ex)) {
-		refuse(ex, 413, "quota");
-		return;
-	}
-	if (ex->ex_up != NULL)
-		return;		/* asked for together with the verdict */
-	if ((up = upstream_take(ex)) != NULL)
-		exchange_connected(ex, up);
-	else
-		verdict_ask(ex, upstream_dial(ex));
+	/* A second one is for a connection, and the dialer has that grant. */
+	if (first)
+		exchange_allowed(ex);
 }
 
-/* An upstream is ready for our head. */
+/*
+ * An upstream is ready for our head.  Verdict and connection come by different
+ * channels: one that is early waits.
+ */
 void
 exchange_connected(struct exchange *ex, struct upstream *up)
 {
@@ -197,17 +221,25 @@ exchange_connected(struct exchange *ex, struct upstream *up)
 		.or_expect_continue = hd->hd_expect_continue,
 	};
 
+	if (ex->ex_state == EX_VERDICT) {
+		up->up_state = UP_READY;
+		io_pause(&up->up_io);
+		return;
+	}
 	if (ex->ex_place.pc_port !=
 	    (ex->ex_place.pc_scheme == URL_HTTPS ? 443 : 80))
 		or.or_port = ex->ex_place.pc_port;
 	ex->ex_up = up;
 	up->up_ex = ex;
 	ex->ex_state = EX_FORWARD;
-	upstream_request(ex, &or);
-	if (hd->hd_framing == H1_NONE || !hd->hd_expect_continue)
-		conn_go(ex);
+	ex->ex_in_before = up->up_io.io_in_total;
+	ex->ex_out_before = up->up_io.io_out_total;
+	if (upstream_request(ex, &or) == -1)
+		exchange_fail(ex, 400, "bad_request");
+	else if (hd->hd_expect_continue)
+		conn_expect(ex);
 	else
-		upstream_flush(ex);
+		conn_go(ex);
 }
 
 /* why is one of the stable reasons, with details behind a colon. */
@@ -215,23 +247,26 @@ void
 exchange_no_upstream(struct exchange *ex, const char *why)
 {
 	ex->ex_up = NULL;
-	refuse(ex, strcmp(why, "address_refused") == 0 ? 403 : 502, why);
+	if (ex->ex_state == EX_VERDICT)
+		strlcpy(ex->ex_why, why, sizeof(ex->ex_why));
+	else
+		refuse(ex, strcmp(why, "address_refused") == 0 ? 403 : 502,
+		    why);
 }
 
 /* ---- the request's body -------------------------------------------------- */
 
-/* Already on its way; here it is counted, cut and captured. */
-void
+/* About to be sent: captured and counted, or -1 if the rule lets out less. */
+int
 exchange_request_data(struct exchange *ex, const void *data, size_t len)
 {
+	if (len > ex->ex_ruling.rl_body - ex->ex_request_body) {
+		exchange_fail(ex, 413, "quota");
+		return -1;
+	}
 	report_body(ex, 0, ex->ex_request_body, data, len);
 	ex->ex_request_body += len;
-	if (ex->ex_request_body <= ex->ex_ruling.rl_body)
-		return;
-	/* More than the rule lets out: what has gone cannot be taken back. */
-	report_closed(ex, "quota");
-	conn_break(ex);
-	exchange_end(ex);
+	return 0;
 }
 
 void
@@ -305,10 +340,10 @@ exchange_answer_end(struct exchange *ex)
 {
 	struct upstream	*up = ex->ex_up;
 
+	report_closed(ex, NULL);
 	ex->ex_state = EX_DONE;
 	ex->ex_up = NULL;
 	conn_end(ex);
-	report_closed(ex, NULL);
 	upstream_release(up, ex->ex_request_end && !ex->ex_upgraded);
 	exchange_free(ex);
 }
@@ -330,6 +365,19 @@ can_repeat(const struct exchange *ex)
 	    ex->ex_request.hd_method == H1_OPTIONS);
 }
 
+/* The end of what was allowed; told to the client if it can still be told. */
+void
+exchange_fail(struct exchange *ex, int status, const char *why)
+{
+	if (!ex->ex_answered) {
+		refuse(ex, status, why);
+		return;
+	}
+	report_closed(ex, why);
+	conn_break(ex);
+	exchange_end(ex);
+}
+
 /* The origin's side is gone before the answer was complete. */
 void
 exchange_up_lost(struct exchange *ex, const char *why)
@@ -337,6 +385,7 @@ exchange_up_lost(struct exchange *ex, const char *why)
 	struct upstream	*up = ex->ex_up;
 
 	if (up != NULL && can_repeat(ex)) {
+		report_tally(ex);
 		ex->ex_up = NULL;
 		upstream_drop(up);
 		ex->ex_retried = true;
@@ -345,13 +394,7 @@ exchange_up_lost(struct exchange *ex, const char *why)
 		verdict_ask(ex, upstream_dial(ex));
 		return;
 	}
-	if (!ex->ex_answered) {
-		refuse(ex, 502, why);
-		return;
-	}
-	report_closed(ex, why);
-	conn_break(ex);
-	exchange_end(ex);
+	exchange_fail(ex, 502, why);
 }
 
 /* The client's side is gone; it frees itself. */

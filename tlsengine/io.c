@@ -67,9 +67,9 @@ io_close(struct io *io)
 	event_del(&io->io_rev);
 	event_del(&io->io_wev);
 	if (io->io_ssl != NULL) {
-		/* A session of a connection that broke may not be resumed. */
-		if (io->io_broken)
-			SSL_set_shutdown(io->io_ssl, 0);
+		/* Only a session that seems to have ended well is resumed. */
+		SSL_set_shutdown(io->io_ssl, io->io_broken ? 0 :
+		    SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
 		SSL_free(io->io_ssl);
 	}
 	close(io->io_fd);
@@ -90,15 +90,22 @@ io_pause(struct io *io)
 	event_del(&io->io_rev);
 }
 
+/* The library reads ahead; what it holds makes no descriptor readable. */
+bool
+io_pending(const struct io *io)
+{
+	return io->io_ssl != NULL && SSL_has_pending(io->io_ssl);
+}
+
 void
 io_resume(struct io *io)
 {
-	if (!io->io_paused || io->io_broken)
+	if (io->io_broken)
 		return;
+	if (io->io_paused)
+		event_add(&io->io_rev, NULL);
 	io->io_paused = false;
-	event_add(&io->io_rev, NULL);
-	/* Plaintext in the library makes no descriptor readable. */
-	if (io->io_eof || (io->io_ssl != NULL && SSL_pending(io->io_ssl) > 0))
+	if (io->io_eof || io_pending(io))
 		event_active(&io->io_rev, EV_READ, 1);
 }
 
@@ -253,6 +260,8 @@ io_secure(struct io *io, SSL *ssl, void *pre, size_t len)
 		return -1;
 	BIO_set_data(bio, io);
 	SSL_set_bio(ssl, bio, bio);
+	/* One system call for a record, not one for its header as well. */
+	SSL_set_read_ahead(ssl, 1);
 	SSL_set_mode(ssl, SSL_MODE_ENABLE_PARTIAL_WRITE |
 	    SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
 	io->io_handshake = true;
@@ -308,8 +317,11 @@ io_read(struct io *io, void *buf, size_t len)
 		n = recv(io->io_fd, buf, len, 0);
 	if (n > 0)
 		io->io_in_total += n;
-	else if (n == 0)
+	else if (n == 0) {
 		io->io_eof = true;
+		io->io_closed = io->io_ssl == NULL ||
+		    SSL_get_shutdown(io->io_ssl) & SSL_RECEIVED_SHUTDOWN;
+	}
 	else if (errno == EINTR)
 		errno = EAGAIN;
 	return n;

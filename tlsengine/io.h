@@ -60,6 +60,7 @@ struct io {
 	bool			 io_handshake;	/* under way */
 	bool			 io_paused;	/* the owner has no room */
 	bool			 io_eof;	/* the peer will send no more */
+	bool			 io_closed;	/* and has said so itself */
 	bool			 io_broken;
 	const char		*io_why;	/* constant text */
 	bool			 io_full;	/* passed IO_OUT_LOW upwards */
@@ -82,6 +83,9 @@ void	 io_resume(struct io *);
 
 /* Begin TLS; bytes that were read in the clear are given back first. */
 int	 io_secure(struct io *, SSL *, void *, size_t);
+
+/* Whether bytes have come that no event will tell of. */
+bool	 io_pending(const struct io *);
 
 /* > 0 bytes, 0 end of file, -1 with errno EAGAIN or else broken. */
 ssize_t	 io_read(struct io *, void *, size_t);

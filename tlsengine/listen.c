@@ -25,6 +25,8 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
+#include <linux/netlink.h>
+
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,12 +161,18 @@ is_of_kind(int fd, enum listen_kind kind)
 {
 	struct sockaddr_storage	 ss;
 	socklen_t		 len = sizeof(ss), intlen = sizeof(int);
-	int			 type, listens;
+	int			 type, listens, protocol;
 
 	if (getsockname(fd, (struct sockaddr *)&ss, &len) == -1 ||
-	    (ss.ss_family != AF_INET && ss.ss_family != AF_INET6) ||
 	    getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &intlen) == -1 ||
-	    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &intlen) == -1)
+	    getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens,
+	    &intlen) == -1 || getsockopt(fd, SOL_SOCKET, SO_PROTOCOL,
+	    &protocol, &intlen) == -1)
+		return false;
+	if (kind == LISTEN_NFLOG)
+		return ss.ss_family == AF_NETLINK &&
+		    protocol == NETLINK_NETFILTER;
+	if (ss.ss_family != AF_INET && ss.ss_family != AF_INET6)
 		return false;
 	return kind == LISTEN_DNS_UDP ? type == SOCK_DGRAM :
 	    type == SOCK_STREAM && listens;
@@ -173,18 +181,26 @@ is_of_kind(int fd, enum listen_kind kind)
 static struct listener *
 listener_new(int fd, enum listen_kind kind, bool transparent)
 {
-	struct listener	*li;
+	static const event_callback_fn	 readers[LISTEN_KIND_MAX] = {
+		[LISTEN_TCP] = listener_accept,
+		[LISTEN_DNS_UDP] = dns_read,
+		[LISTEN_DNS_TCP] = listener_accept,
+		[LISTEN_NFLOG] = nflog_read,
+	};
+	struct listener			*li;
 
 	if (!is_of_kind(fd, kind))
 		fatalx("session %s: a listener is of another kind than %u",
 		    child_session, kind);
+	if (kind == LISTEN_DNS_UDP)
+		dns_prepare(fd);
 	if ((li = calloc(1, sizeof(*li))) == NULL)
 		fatal("%s", __func__);
 	li->li_fd = fd;
 	li->li_kind = kind;
 	li->li_transparent = transparent;
 	event_assign(&li->li_ev, child_base, fd, EV_READ | EV_PERSIST,
-	    kind == LISTEN_DNS_UDP ? dns_read : listener_accept, li);
+	    readers[kind], li);
 	event_assign(&li->li_pause, child_base, -1, 0, listener_resume, li);
 	event_priority_set(&li->li_ev, 1);
 	event_priority_set(&li->li_pause, 1);
@@ -197,7 +213,8 @@ has_dns(const struct listeners *list)
 	const struct listener	*li;
 
 	TAILQ_FOREACH(li, list, li_entry)
-		if (li->li_kind != LISTEN_TCP)
+		if (li->li_kind == LISTEN_DNS_UDP ||
+		    li->li_kind == LISTEN_DNS_TCP)
 			return true;
 	return false;
 }
@@ -205,7 +222,8 @@ has_dns(const struct listeners *list)
 int
 tlsengine_parent_conf_listen(struct ipc *ip, const union msg *m)
 {
-	int	 fd = ipc_take_fd(ip);
+	struct listener	*li;
+	int		 fd = ipc_take_fd(ip);
 
 	if (fd == -1)
 		fatalx("no free descriptor for a listener");
@@ -214,8 +232,9 @@ tlsengine_parent_conf_listen(struct ipc *ip, const union msg *m)
 		return m->conf_listen.kind < LISTEN_KIND_MAX ? 0 :
 		    ipc_bad(ip, "listener of kind %u", m->conf_listen.kind);
 	}
-	TAILQ_INSERT_TAIL(&candidate, listener_new(fd, m->conf_listen.kind,
-	    m->conf_listen.transparent != 0), li_entry);
+	li = listener_new(fd, m->conf_listen.kind,
+	    m->conf_listen.transparent != 0);
+	TAILQ_INSERT_TAIL(&candidate, li, li_entry);
 	return 0;
 }
 
@@ -235,13 +254,8 @@ listen_commit(void)
 void
 listen_add(enum listen_kind kind, int fd)
 {
-	struct listener	*li;
+	struct listener	*li = listener_new(fd, kind, true);
 
-	if (kind >= LISTEN_NFLOG) {
-		close(fd);
-		return;
-	}
-	li = listener_new(fd, kind, true);
 	TAILQ_INSERT_TAIL(&boxed, li, li_entry);
 	event_add(&li->li_ev, NULL);
 	names_enable(has_dns(&running) || has_dns(&boxed));

@@ -75,14 +75,13 @@ refuse_field(const char *reason, char *buf, size_t size)
 	return (struct h1_field){ "Egress-Decision", 15, buf, strlen(buf), 0 };
 }
 
-static void
+static int
 refuse_answer(struct exchange *ex, int status, const char *reason)
 {
 	struct h1_field		 extra[3];
 	struct h1_out_response	 os = { .os_status = status };
 	char			 body[1024], decision[96], id[32];
-	size_t			 len, room;
-	void			*p;
+	size_t			 len;
 
 	len = refuse_body(ex, reason, body, sizeof(body));
 	snprintf(id, sizeof(id), "%llu", (unsigned long long)ex->ex_id);
@@ -99,12 +98,10 @@ refuse_answer(struct exchange *ex, int status, const char *reason)
 	    ex->ex_request.hd_framing != H1_NONE)
 		ex->ex_conn->cn_keep = false;
 	if (conn_answer(ex, &os) == -1)
-		return;
-	if (ex->ex_request.hd_method != H1_HEAD &&
-	    (p = conn_reserve(ex, &room)) != NULL && room >= len) {
-		memcpy(p, body, len);
-		conn_commit(ex, len);
-	}
+		return -1;
+	if (ex->ex_request.hd_method != H1_HEAD)
+		io_put(&ex->ex_conn->cn_io, body, len);
+	return 0;
 }
 
 /*
@@ -128,21 +125,21 @@ refuse(struct exchange *ex, int status, const char *reason)
 		    sizeof(ex->ex_ruling.rl_reason));
 	}
 	ex->ex_status = status;
+	if (allowed)
+		report_closed(ex, why);
+	else
+		report_verdict(ex);
 	if (up != NULL) {
 		ex->ex_up = NULL;
 		upstream_drop(up);
 	}
 	verdict_unask(ex);
-	if (settings.st_refuse == REFUSE_403 || allowed) {
-		refuse_answer(ex, status, why);
+	if ((settings.st_refuse == REFUSE_403 || allowed) &&
+	    refuse_answer(ex, status, why) == 0) {
 		if (ex->ex_conn->cn_state == CONN_WAIT)
 			ex->ex_conn->cn_state = CONN_ANSWER;
 		conn_end(ex);
 	} else
 		conn_break(ex);
-	if (allowed)
-		report_closed(ex, why);
-	else
-		report_verdict(ex);
 	exchange_free(ex);
 }

@@ -52,7 +52,6 @@ uint64_t
 report_opened(struct exchange *ex)
 {
 	const struct h1_head	*hd = &ex->ex_request;
-	char			 method[METHOD_LEN + 1];
 	const char		*begin, *end;
 	struct msg_bytes	 fields = { NULL, 0 };
 
@@ -65,14 +64,12 @@ report_opened(struct exchange *ex)
 	}
 	if (fields.len > FIELDS_LEN)
 		fields.len = FIELDS_LEN;
-	snprintf(method, sizeof(method), "%.*s", (int)hd->hd_method_text.len,
-	    hd->hd_method_text.s);
 	last_request++;
 	ipc_send(recorder, -1, RECORD_OPENED, record_opened,
 	    .request = last_request, .at = now_ns(),
 	    .scheme = ex->ex_place.pc_scheme, .protocol = ex->ex_protocol,
 	    .port = ex->ex_place.pc_port, .host = ex->ex_place.pc_host,
-	    .method = method, .path = ex->ex_path, .fields = fields);
+	    .method = ex->ex_method, .path = ex->ex_path, .fields = fields);
 	return last_request;
 }
 
@@ -97,14 +94,40 @@ report_answer(const struct exchange *ex, const struct h1_str *fields)
 	    FIELDS_LEN });
 }
 
+/* A body that was not hashed from its beginning has no hash. */
+static void
+hash_body(struct exchange *ex, int answer, uint64_t before, const void *data,
+    size_t len)
+{
+	EVP_MD_CTX	**ctx = &ex->ex_hash[answer];
+
+	if (before == 0 && settings.st_capture_hash &&
+	    ((*ctx = EVP_MD_CTX_new()) == NULL ||
+	    !EVP_DigestInit_ex(*ctx, EVP_sha256(), NULL)))
+		fatalx("%s: out of memory", __func__);
+	if (*ctx != NULL)
+		EVP_DigestUpdate(*ctx, data, len);
+}
+
+static struct msg_bytes
+hash_end(EVP_MD_CTX *ctx, unsigned char *out)
+{
+	unsigned int	 len = 0;
+
+	if (ctx != NULL)
+		EVP_DigestFinal_ex(ctx, out, &len);
+	return (struct msg_bytes){ out, len };
+}
+
 /* The beginning of a body, as far as the policy wants to see it. */
 void
-report_body(const struct exchange *ex, int answer, uint64_t before,
+report_body(struct exchange *ex, int answer, uint64_t before,
     const void *data, size_t len)
 {
 	const char	*p = data;
 	size_t		 n;
 
+	hash_body(ex, answer, before, data, len);
 	if (before >= settings.st_capture)
 		return;
 	if (len > settings.st_capture - before)
@@ -116,20 +139,35 @@ report_body(const struct exchange *ex, int answer, uint64_t before,
 	}
 }
 
+/* What its upstream has carried for it since it was last asked. */
+void
+report_tally(struct exchange *ex)
+{
+	const struct io	*io;
+
+	if (ex->ex_up == NULL || ex->ex_up->up_state != UP_BUSY)
+		return;
+	io = &ex->ex_up->up_io;
+	ex->ex_bytes_in += io->io_in_total - ex->ex_in_before;
+	ex->ex_bytes_out += io->io_out_total - ex->ex_out_before;
+	ex->ex_in_before = io->io_in_total;
+	ex->ex_out_before = io->io_out_total;
+}
+
 /* The final record of an allowed request; why is NULL if all went well. */
 void
-report_closed(const struct exchange *ex, const char *why)
+report_closed(struct exchange *ex, const char *why)
 {
-	const struct conn	*cn = ex->ex_conn;
-	const struct io		*io = &cn->cn_io;
-	uint64_t		 next = cn->cn_inlen - cn->cn_inpos;
+	unsigned char	 hash[2][EVP_MAX_MD_SIZE];
 
+	report_tally(ex);
 	ipc_send(recorder, -1, RECORD_CLOSED, record_closed,
 	    .request = ex->ex_id, .at = now_ns(), .failed = why != NULL,
-	    .bytes_in = io->io_in_total - ex->ex_in_before - next,
-	    .bytes_out = io->io_out_total - ex->ex_out_before,
+	    .bytes_in = ex->ex_bytes_in, .bytes_out = ex->ex_bytes_out,
 	    .request_body = ex->ex_request_body,
-	    .answer_body = ex->ex_answer_body, .reason = why);
+	    .answer_body = ex->ex_answer_body,
+	    .request_hash = hash_end(ex->ex_hash[0], hash[0]),
+	    .answer_hash = hash_end(ex->ex_hash[1], hash[1]), .reason = why);
 }
 
 /* What never became a request. */

@@ -95,6 +95,7 @@ struct exchange {
 	struct ruling		 ex_ruling;
 	uint32_t		 ex_ask;	/* number of the question */
 
+	char			 ex_method[METHOD_LEN + 1];
 	uint8_t			 ex_protocol;
 	bool			 ex_request_end;
 	bool			 ex_retried;
@@ -104,8 +105,12 @@ struct exchange {
 	bool			 ex_answered;	/* a head went to the client */
 	bool			 ex_upgraded;
 	uint64_t		 ex_answer_body;
-	uint64_t		 ex_in_before;	/* of the conn, at the start */
+	EVP_MD_CTX		*ex_hash[2];	/* of the bodies, if wanted */
+	uint64_t		 ex_bytes_in;	/* from and to origins */
+	uint64_t		 ex_bytes_out;
+	uint64_t		 ex_in_before;	/* what ex_up had carried */
 	uint64_t		 ex_out_before;
+	char			 ex_why[128];	/* no upstream will come */
 
 	/* Large, and filled by the parser: not cleared. */
 	struct h1_head		 ex_request;
@@ -135,6 +140,7 @@ struct conn {
 	struct exchange		*cn_ex;
 	struct event		 cn_timer;
 	unsigned int		 cn_requests;
+	bool			 cn_begun;	/* a head is on its way */
 
 	unsigned char		*cn_in;		/* NULL while idle */
 	size_t			 cn_inlen;
@@ -151,6 +157,7 @@ struct conn {
 enum upstream_state {
 	UP_DIAL,		/* the dialer is at it */
 	UP_HANDSHAKE,
+	UP_READY,		/* the verdict is not here yet */
 	UP_IDLE,		/* in the pool */
 	UP_BUSY
 };
@@ -214,8 +221,12 @@ void		 listen_begin(void);
 void		 listen_commit(void);
 
 /* dns_socket.c */
-void		 dns_read(evutil_socket_t, short, void *);	/* UDP */
+void		 dns_prepare(int);				/* UDP */
+void		 dns_read(evutil_socket_t, short, void *);
 void		 dns_accept(int);				/* TCP */
+
+/* nflog_socket.c */
+void		 nflog_read(evutil_socket_t, short, void *);
 
 /* conn.c */
 void		 conn_new(int, const struct addr *, uint16_t, bool);
@@ -228,6 +239,7 @@ void		 conn_commit(struct exchange *, size_t);
 void		 conn_flush(struct exchange *);
 void		 conn_end(struct exchange *);
 void		 conn_go(struct exchange *);
+void		 conn_expect(struct exchange *);
 void		 conn_break(struct exchange *);
 void		 conn_tunnel(struct exchange *);
 
@@ -240,7 +252,8 @@ void		 exchange_credit(void);
 void		 exchange_ruled(struct exchange *, const struct ruling *);
 void		 exchange_connected(struct exchange *, struct upstream *);
 void		 exchange_no_upstream(struct exchange *, const char *);
-void		 exchange_request_data(struct exchange *, const void *, size_t);
+void		 exchange_ask_again(struct exchange *);
+int		 exchange_request_data(struct exchange *, const void *, size_t);
 void		 exchange_request_end(struct exchange *);
 void		 exchange_answer_head(struct exchange *,
 		    const struct h1_head *, const struct h1_str *);
@@ -248,13 +261,14 @@ void		 exchange_interim(struct exchange *, const struct h1_head *);
 void		 exchange_answer_data(struct exchange *, const void *, size_t);
 void		 exchange_answer_end(struct exchange *);
 void		 exchange_up_lost(struct exchange *, const char *);
+void		 exchange_fail(struct exchange *, int, const char *);
 void		 exchange_client_gone(struct exchange *, const char *);
 
 /* upstream.c */
 int		 upstream_init(const void *, size_t, const char **);
 struct upstream	*upstream_take(const struct exchange *);
 uint32_t	 upstream_dial(struct exchange *);
-void		 upstream_request(struct exchange *,
+int		 upstream_request(struct exchange *,
 		    const struct h1_out_request *);
 void		*upstream_reserve(struct exchange *, size_t *);
 void		 upstream_commit(struct exchange *, size_t);
@@ -282,9 +296,10 @@ int		 tlsengine_recorder_credit(struct ipc *, const union msg *);
 uint64_t	 report_opened(struct exchange *);
 void		 report_verdict(const struct exchange *);
 void		 report_answer(const struct exchange *, const struct h1_str *);
-void		 report_body(const struct exchange *, int, uint64_t,
-		    const void *, size_t);
-void		 report_closed(const struct exchange *, const char *);
+void		 report_body(struct exchange *, int, uint64_t, const void *,
+		    size_t);
+void		 report_tally(struct exchange *);
+void		 report_closed(struct exchange *, const char *);
 void		 report_other(enum record_kind, enum protocol, const char *,
 		    uint16_t, const char *);
 

@@ -29,7 +29,8 @@ static const struct sandbox_group tlsengine_groups[] = {
 	{ "bytes of clients and origins, and DNS over TCP",
 	    SANDBOX_CALLS(SCMP_SYS(recvfrom), SCMP_SYS(sendto),
 	    SCMP_SYS(shutdown)) },
-	{ "no delay, and a reset where the policy wants one",
+	{ "no delay, a reset where the policy wants one, answers from the "
+	    "address that was asked",
 	    SANDBOX_CALLS(SCMP_SYS(setsockopt)) },
 	{ "trust files for a local sandbox", SANDBOX_CALLS(
 	    SCMP_SYS(memfd_create)) },

@@ -34,7 +34,7 @@
 #include "tlsengine.h"
 
 #define POOLS		256	/* buckets */
-#define POOL_KEEP_MAX	64	/* idle connections to one place */
+#define IDLE_MAX	256	/* connections kept in all pools */
 #define INTERIM_MAX	16	/* 1xx answers to one request */
 #define SESSIONS	256	/* places whose TLS session is kept */
 
@@ -47,6 +47,7 @@ static TAILQ_HEAD(, upstream) dead = TAILQ_HEAD_INITIALIZER(dead);
 static struct event	 bury;
 static SSL_CTX		*client_ctx;
 static uint32_t		 last_id;
+static unsigned int	 nidle;
 
 /* Sessions to resume.  All were verified under the one trust we have. */
 static struct {
@@ -193,6 +194,13 @@ up_bury(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
+static void
+pool_remove(struct upstream *up)
+{
+	TAILQ_REMOVE(&pools[place_bucket(&up->up_place)], up, up_entry);
+	nidle--;
+}
+
 void
 upstream_drop(struct upstream *up)
 {
@@ -202,7 +210,7 @@ upstream_drop(struct upstream *up)
 	if (up->up_state == UP_DIAL)
 		LIST_REMOVE(up, up_hash);
 	if (up->up_state == UP_IDLE)
-		TAILQ_REMOVE(&pools[place_bucket(&up->up_place)], up, up_entry);
+		pool_remove(up);
 	if (up->up_open)
 		io_close(&up->up_io);
 	event_del(&up->up_timer);
@@ -248,10 +256,12 @@ up_on_timer(evutil_socket_t fd, short what, void *arg)
 		upstream_drop(up);
 		break;
 	case UP_BUSY:
-		up_fail(up, "upstream_unreachable: no answer in time", NULL);
+		up_fail(up, up->up_in_body ? "stream_broken" :
+		    "upstream_unreachable: no answer in time", NULL);
 		break;
 	case UP_DIAL:
 	case UP_HANDSHAKE:
+	case UP_READY:
 		up_fail(up, "upstream_unreachable", "no handshake in time");
 	}
 }
@@ -307,14 +317,12 @@ tlsengine_dialer_dialed(struct ipc *ip, const union msg *m)
 	}
 	strlcpy(up->up_address, m->dialed.address, sizeof(up->up_address));
 	up->up_generation = generation;
-	up->up_rule = up->up_ex->ex_ruling.rl_rule;
 	io_init(&up->up_io, child_base, fd, &up_ops, up);
 	up->up_open = true;
 	set_timer(&up->up_timer, settings.st_handshake_ms);
-	if (up->up_place.pc_scheme == URL_HTTP) {
-		up->up_state = UP_BUSY;
+	if (up->up_place.pc_scheme == URL_HTTP)
 		exchange_connected(up->up_ex, up);
-	} else if (up_secure(up) == -1)
+	else if (up_secure(up) == -1)
 		up_fail(up, "upstream_unreachable", "out of memory");
 	return 0;
 }
@@ -352,7 +360,6 @@ up_on_secure(struct io *io, const char *why)
 			up_fail(up, "upstream_unreachable", why);
 		return;
 	}
-	up->up_state = UP_BUSY;
 	exchange_connected(up->up_ex, up);
 }
 
@@ -371,7 +378,7 @@ upstream_take(const struct exchange *ex)
 			break;
 	if (up == NULL)
 		return NULL;
-	TAILQ_REMOVE(pool, up, up_entry);
+	pool_remove(up);
 	up->up_state = UP_BUSY;
 	up->up_reused = true;
 	return up;
@@ -386,6 +393,7 @@ upstream_release(struct upstream *up, bool reusable)
 	up->up_ex = NULL;
 	if (!reusable || !up->up_keep || up->up_io.io_broken ||
 	    up->up_io.io_eof || up->up_inpos != up->up_inlen ||
+	    io_pending(&up->up_io) || nidle == IDLE_MAX ||
 	    up->up_generation != generation) {
 		upstream_drop(up);
 		return;
@@ -400,6 +408,7 @@ upstream_release(struct upstream *up, bool reusable)
 	io_resume(&up->up_io);
 	set_timer(&up->up_timer, settings.st_idle_ms);
 	TAILQ_INSERT_HEAD(pool, up, up_entry);
+	nidle++;
 }
 
 /* A new generation: what was opened under the old one is not used again. */
@@ -416,7 +425,7 @@ upstream_forget_idle(void)
 
 /* ---- the request --------------------------------------------------------- */
 
-void
+int
 upstream_request(struct exchange *ex, const struct h1_out_request *or)
 {
 	struct upstream	*up = ex->ex_up;
@@ -424,14 +433,17 @@ upstream_request(struct exchange *ex, const struct h1_out_request *or)
 	ssize_t		 len;
 	char		*p;
 
+	up->up_state = UP_BUSY;
+	if (!up->up_reused)
+		up->up_rule = ex->ex_ruling.rl_rule;
+	io_resume(&up->up_io);
 	set_timer(&up->up_timer, settings.st_response_ms);
 	up->up_chunked_out = or->or_framing == H1_CHUNKED;
 	if ((p = io_reserve(&up->up_io, &room)) == NULL ||
-	    (len = h1_format_request(p, room, or)) == -1) {
-		exchange_up_lost(ex, "bad_request");
-		return;
-	}
+	    (len = h1_format_request(p, room, or)) == -1)
+		return -1;
 	io_commit(&up->up_io, len);
+	return 0;
 }
 
 void *
@@ -458,10 +470,15 @@ upstream_commit(struct exchange *ex, size_t len)
 		io_flush(&up->up_io);
 }
 
+/* The answer is due so long after the last of the request. */
 void
 upstream_flush(struct exchange *ex)
 {
-	io_flush(&ex->ex_up->up_io);
+	struct upstream	*up = ex->ex_up;
+
+	if (!up->up_in_body)
+		set_timer(&up->up_timer, settings.st_response_ms);
+	io_flush(&up->up_io);
 }
 
 void
@@ -469,14 +486,11 @@ upstream_end(struct exchange *ex)
 {
 	struct upstream	*up = ex->ex_up;
 
-	if (ex->ex_upgraded) {
-		io_flush(&up->up_io);
-		io_finish(&up->up_io);
-		return;
-	}
 	if (up->up_chunked_out)
 		io_put(&up->up_io, "0\r\n\r\n", 5);
-	io_flush(&up->up_io);
+	upstream_flush(ex);
+	if (ex->ex_upgraded && io_empty(&up->up_io))
+		io_finish(&up->up_io);
 }
 
 /* ---- the answer ---------------------------------------------------------- */
@@ -489,10 +503,13 @@ up_fill(struct upstream *up)
 
 	if (up->up_in == NULL && (up->up_in = malloc(UP_IN_SIZE)) == NULL)
 		return -1;
-	if (up->up_inpos == up->up_inlen)
-		up->up_inpos = up->up_inlen = 0;
+	if (up->up_inpos > 0) {
+		up->up_inlen -= up->up_inpos;
+		memmove(up->up_in, up->up_in + up->up_inpos, up->up_inlen);
+		up->up_inpos = 0;
+	}
 	if (up->up_inlen == UP_IN_SIZE)
-		return 0;
+		return -1;
 	n = io_read(&up->up_io, up->up_in + up->up_inlen,
 	    UP_IN_SIZE - up->up_inlen);
 	if (n > 0) {
@@ -513,7 +530,8 @@ up_final_head(struct upstream *up, size_t len)
 		fields.s = hd->hd_fields[0].hf_name;
 		fields.len = up->up_in + up->up_inpos + len - 4 - fields.s;
 	}
-	up->up_framing = hd->hd_framing;
+	up->up_framing = hd->hd_status == 101 ? H1_UNTIL_CLOSE :
+	    hd->hd_framing;
 	up->up_left = hd->hd_length;
 	up->up_keep = hd->hd_keep_alive;
 	memset(&up->up_chunk, 0, sizeof(up->up_chunk));
@@ -610,8 +628,9 @@ up_body_plain(struct upstream *up)
 	}
 	if (n == -1 && errno == EAGAIN)
 		return BODY_WAIT;
-	return n == 0 && up->up_framing == H1_UNTIL_CLOSE ? BODY_END :
-	    BODY_BROKEN;
+	/* RFC 9112, 9.8: only close_notify tells the end from a cut. */
+	return n == 0 && up->up_framing == H1_UNTIL_CLOSE &&
+	    (up->up_io.io_closed || ex->ex_upgraded) ? BODY_END : BODY_BROKEN;
 }
 
 static enum progress
@@ -723,8 +742,13 @@ up_on_drain(struct io *io)
 {
 	struct upstream	*up = io->io_arg;
 
-	if (up->up_ex != NULL)
-		conn_go(up->up_ex);
+	struct exchange	*ex = up->up_ex;
+
+	if (ex == NULL)
+		return;
+	if (ex->ex_upgraded && ex->ex_request_end && io_empty(io))
+		io_finish(io);
+	conn_go(ex);
 }
 
 static void

@@ -90,20 +90,18 @@ void
 verdict_ask(struct exchange *ex, uint32_t dial)
 {
 	const struct h1_head	*hd = &ex->ex_request;
-	char			 method[METHOD_LEN + 1];
 
+	verdict_unask(ex);
 	do
 		ex->ex_ask = ++last_ask;
 	while (ex->ex_ask == 0 || asked[ex->ex_ask % ASKS_SIZE] != NULL);
 	asked[ex->ex_ask % ASKS_SIZE] = ex;
-	snprintf(method, sizeof(method), "%.*s", (int)hd->hd_method_text.len,
-	    hd->hd_method_text.s);
 	ipc_send(policyd, -1, ASK, ask, .id = ex->ex_ask, .dial = dial,
 	    .about = ABOUT_REQUEST, .scheme = ex->ex_place.pc_scheme,
 	    .port = ex->ex_place.pc_port,
 	    .length = hd->hd_framing == H1_NONE ? 0 :
 	    hd->hd_framing == H1_LENGTH ? hd->hd_length : UINT64_MAX,
-	    .host = ex->ex_place.pc_host, .method = method,
+	    .host = ex->ex_place.pc_host, .method = ex->ex_method,
 	    .path = ex->ex_path);
 }
 
@@ -128,6 +126,10 @@ tlsengine_policyd_verdict(struct ipc *ip, const union msg *m)
 	if (ex == NULL || ex->ex_ask != mv->id)
 		return 0;
 	verdict_unask(ex);
+	if (mv->generation < generation) {
+		exchange_ask_again(ex);
+		return 0;
+	}
 	rl.rl_verdict = mv->verdict;
 	rl.rl_scope = mv->scope;
 	rl.rl_rule_kind = mv->rule_kind;

@@ -1,0 +1,381 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * egressctl: a command in a sandbox.
+ *
+ *	egressctl ---- control socket ---- egressd
+ *	    |                                 |
+ *	    +-- box --------- pair -------- engine
+ *
+ * One end of the pair goes to the daemon, which starts an engine for it, the
+ * other is inherited by box, which makes the sandbox.  From then on we only
+ * wait: the terminal, its signals and the working directory are box's and the
+ * command's as if we were not there.
+ */
+
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "egressctl.h"
+
+static struct {
+	const char	*directory;	/* for a private daemon's socket */
+	int		 verbose;
+	char	       **argv;		/* of box */
+	size_t		 argc;
+	char		 engine[16];	/* box's end of the pair, for argv */
+	struct client	 client;
+	struct private	 private;
+	char		 session[NAME_LEN + 1];
+} run;
+
+static void __attribute__((__noreturn__))
+usage(void)
+{
+	fputs("usage: egressctl run [-qrv] [-f file | -s socket] [-n name] "
+	    "[-p policy]\n\t[-S directory] [-w directory] [-x path] [-X path] "
+	    "-- command\n\t[argument ...]\n", stderr);
+	exit(EXIT_NO_RUN);
+}
+
+static void
+box_arg(const char *arg)
+{
+	/* execv(3) does not change them. */
+	run.argv[run.argc++] = (char *)(uintptr_t)arg;
+}
+
+static void
+box_option(const char *option, const char *value)
+{
+	box_arg(option);
+	if (value != NULL)
+		box_arg(value);
+}
+
+/* Ours are taken, box's are handed on. */
+static void
+take_option(struct invocation *in, int ch)
+{
+	switch (ch) {
+	case 'f':
+		in->in_conf = optarg;
+		break;
+	case 'n':
+		in->in_session = optarg;
+		break;
+	case 'p':
+		in->in_policy = optarg;
+		break;
+	case 's':
+		in->in_socket = optarg;
+		break;
+	case 'S':
+		run.directory = optarg;
+		break;
+	case 'v':
+		run.verbose = 1;
+		break;
+	case 'q':
+		box_option("-q", NULL);
+		break;
+	case 'r':
+		box_option("-r", NULL);
+		break;
+	case 'w':
+		box_option("-w", optarg);
+		break;
+	case 'x':
+		box_option("-x", optarg);
+		break;
+	case 'X':
+		box_option("-X", optarg);
+		break;
+	default:
+		usage();
+	}
+}
+
+void
+run_take(struct invocation *in, int argc, char *argv[])
+{
+	int	ch;
+
+	if ((run.argv = calloc((size_t)argc + 8, sizeof(*run.argv))) == NULL)
+		err(EXIT_NO_RUN, NULL);
+	box_arg("egressd-box");
+	box_option("-e", run.engine);
+	while ((ch = getopt(argc, argv, "+f:n:p:qrs:S:vw:x:X:")) != -1)
+		take_option(in, ch);
+	if (optind >= argc)
+		usage();
+	box_arg("--");
+	for (; optind < argc; optind++)
+		box_arg(argv[optind]);
+}
+
+/* ---- the daemon ---------------------------------------------------------- */
+
+/*
+ * The one that runs here, or one of our own: if a configuration is named, or
+ * if nobody listens where a daemon is expected without anybody's saying so.
+ */
+static int
+find_daemon(const struct invocation *in)
+{
+	const char	*conf;
+	int		 error;
+
+	if (in->in_conf == path_conf && run.directory == NULL) {
+		if ((error = client_try(&run.client, in->in_socket)) == 0)
+			return 0;
+		client_close(&run.client);
+		if (in->in_socket != path_socket ||
+		    (error != ENOENT && error != ECONNREFUSED)) {
+			if (error > 0)
+				explain_connect(in->in_socket, error);
+			return -1;
+		}
+	}
+	if ((conf = private_conf(in)) == NULL)
+		return -1;
+	return private_start(&run.private, &run.client, conf, run.directory,
+	    run.verbose);
+}
+
+/* The answer, or NULL after showing the refusal. */
+static cJSON *
+ask(const struct invocation *in, cJSON *request, int fd)
+{
+	cJSON	*answer;
+	char	*line;
+
+	answer = exchange_ask(&run.client, request, fd, &line);
+	if (answer == NULL || json_get(answer, "error") == NULL)
+		return answer;
+	explain_refusal(in->in_command, answer);
+	cJSON_Delete(answer);
+	return NULL;
+}
+
+/* It is ready when it answers. */
+static int
+greet_daemon(const struct invocation *in)
+{
+	const cJSON	*file;
+	cJSON		*answer, *request;
+
+	if (run.private.pv_pid != 0 && !run.verbose) {
+		request = exchange_request("log.level");
+		cJSON_AddStringToObject(request, "level", "warn");
+		cJSON_Delete(ask(in, request, -1));
+	}
+	if ((answer = ask(in, exchange_request("status"), -1)) == NULL)
+		return -1;
+	if (run.verbose) {
+		file = json_get(json_get(answer, "audit"), "file");
+		fputs("egressctl: records: ", stderr);
+		json_put(stderr, file);
+		fputs(file == NULL ? " (no audit file)\n" : "\n", stderr);
+	}
+	cJSON_Delete(answer);
+	return 0;
+}
+
+/* Takes the descriptor, the engine's end of the pair. */
+static int
+start_session(const struct invocation *in, int fd)
+{
+	cJSON		*request = exchange_request(in->in_command->co_op);
+	cJSON		*answer;
+	const char	*name;
+
+	if (in->in_session != NULL)
+		cJSON_AddStringToObject(request, "session_id", in->in_session);
+	if (in->in_policy != NULL)
+		cJSON_AddStringToObject(request, "policy", in->in_policy);
+	answer = ask(in, request, fd);
+	close(fd);
+	if (answer == NULL)
+		return -1;
+	if ((name = json_string(answer, "session_id")) != NULL)
+		strlcpy(run.session, name, sizeof(run.session));
+	if (run.verbose) {
+		fputs("egressctl: session ", stderr);
+		json_put(stderr, json_get(answer, "session_id"));
+		fputs(", policy ", stderr);
+		json_put(stderr, json_get(answer, "policy"));
+		fputc('\n', stderr);
+	}
+	cJSON_Delete(answer);
+	return 0;
+}
+
+/*
+ * When the session is over its records are complete and its name is free
+ * again.  A daemon that cannot tell any more is no reason to fail.
+ */
+static void
+await_end(void)
+{
+	cJSON	*request;
+	char	*line;
+	size_t	 len;
+
+	request = exchange_request("session.wait");
+	cJSON_AddStringToObject(request, "session_id", run.session);
+	if (client_send(&run.client, request, -1) == 0)
+		client_line(&run.client, &line, &len, ANSWER_TIMEOUT_MS);
+	cJSON_Delete(request);
+}
+
+/* ---- the sandbox --------------------------------------------------------- */
+
+/* In the new process: nothing of a run is to outlive us. */
+static void __attribute__((__noreturn__))
+box_exec(int engine, const sigset_t *mask, pid_t parent)
+{
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == -1 ||
+	    fcntl(engine, F_SETFD, 0) == -1 ||
+	    sigprocmask(SIG_SETMASK, mask, NULL) == -1)
+		err(EXIT_NO_RUN, "%s", path_box);
+	if (getppid() != parent)
+		_exit(EXIT_NO_RUN);
+	execv(path_box, run.argv);
+	err(EXIT_NO_RUN, "%s", path_box);
+}
+
+/* 1 when it has ended.  Who looks at us is to see that it has stopped. */
+static int
+box_reap(pid_t box, int *status)
+{
+	while (waitpid(box, status, WNOHANG | WUNTRACED) > 0) {
+		if (!WIFSTOPPED(*status))
+			return 1;
+		raise(SIGSTOP);
+		kill(box, SIGCONT);
+	}
+	return 0;
+}
+
+/*
+ * What the terminal sends, it sends to box and to the command as well.  What
+ * a process has sent to us is meant for the command.
+ */
+static int
+box_wait(pid_t box, const sigset_t *set)
+{
+	siginfo_t	si;
+	int		status;
+
+	for (;;) {
+		if (sigwaitinfo(set, &si) == -1) {
+			if (errno == EINTR)
+				continue;
+			err(EXIT_NO_RUN, "sigwaitinfo");
+		}
+		if (si.si_signo != SIGCHLD) {
+			if (si.si_code <= 0)
+				kill(box, si.si_signo);
+			continue;
+		}
+		private_reap(&run.private);
+		if (box_reap(box, &status))
+			return status;
+	}
+}
+
+/* The status of box, as wait(2) has it. */
+static int
+box_run(int engine)
+{
+	static const int	signals[] = { SIGCHLD, SIGHUP, SIGINT, SIGQUIT,
+	    SIGTERM, SIGUSR1, SIGUSR2, SIGALRM };
+	sigset_t		set, mask;
+	pid_t			box, self = getpid();
+	size_t			i;
+
+	snprintf(run.engine, sizeof(run.engine), "%d", engine);
+	signal(SIGCHLD, SIG_DFL);
+	sigemptyset(&set);
+	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
+		sigaddset(&set, signals[i]);
+	sigprocmask(SIG_BLOCK, &set, &mask);
+	if ((box = fork()) == -1)
+		err(EXIT_NO_RUN, "fork");
+	if (box == 0)
+		box_exec(engine, &mask, self);
+	close(engine);
+	return box_wait(box, &set);
+}
+
+/* Exit as it exited, die of what it died of. */
+static int
+end_as(int status)
+{
+	struct rlimit	none = { 0, 0 };
+	sigset_t	set;
+	int		sig;
+
+	if (WIFEXITED(status))
+		return WEXITSTATUS(status);
+	sig = WTERMSIG(status);
+	setrlimit(RLIMIT_CORE, &none);
+	signal(sig, SIG_DFL);
+	sigemptyset(&set);
+	sigaddset(&set, sig);
+	sigprocmask(SIG_UNBLOCK, &set, NULL);
+	raise(sig);
+	return 128 + sig;
+}
+
+int
+run_run(const struct invocation *in)
+{
+	int	sv[2], status;
+
+	client_adopt(&run.client, -1, NULL);
+	if (find_daemon(in) == -1 || greet_daemon(in) == -1)
+		goto fail;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) == -1) {
+		warn("socketpair");
+		goto fail;
+	}
+	if (start_session(in, sv[0]) == -1)
+		goto fail;
+	status = box_run(sv[1]);
+	await_end();
+	client_close(&run.client);
+	private_stop(&run.private, WIFEXITED(status) &&
+	    WEXITSTATUS(status) == EXIT_NO_RUN);
+	return end_as(status);
+fail:
+	client_close(&run.client);
+	private_stop(&run.private, 1);
+	return EXIT_NO_RUN;
+}

@@ -1,0 +1,143 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * tlsengine runs this: the socket on which the kernel reports what the fence
+ * of a local sandbox refused.  The agent may send as fast as it can; what it
+ * can cause is a bounded number of records, the rest is counted.
+ */
+
+#include <sys/socket.h>
+
+#include <linux/netlink.h>
+
+#include <errno.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "names.h"
+#include "nflog.h"
+#include "tlsengine.h"
+
+#define REASON		"protocol_refused"
+#define BATCH		32	/* datagrams per turn */
+#define DATAGRAM_MAX	65536
+
+#define BURST		128	/* records */
+#define RATE		16	/* per second, when the burst is spent */
+#define COST		1000	/* so that a millisecond earns the rate */
+#define LATE_MS		1000
+
+static uint64_t			 allowance = BURST * COST;
+static uint64_t			 more;		/* not recorded so far */
+static struct nflog_packet	 latest;	/* of these */
+static struct event		 late;
+
+static void
+report_packet(const struct nflog_packet *np, const char *reason)
+{
+	char		 text[ADDRESS_LEN];
+	const char	*host = names_find(&np->np_dest);
+
+	if (host == NULL)
+		host = addr_format(&np->np_dest, text, sizeof(text));
+	report_other(RECORD_CONNECTION_REFUSED, np->np_protocol, host,
+	    np->np_port, reason);
+}
+
+static void
+report_more(evutil_socket_t fd, short what, void *arg)
+{
+	char	 reason[64];
+
+	(void)fd, (void)what, (void)arg;
+	snprintf(reason, sizeof(reason), REASON ": %llu more",
+	    (unsigned long long)more);
+	report_packet(&latest, reason);
+	more = 0;
+}
+
+static bool
+room_for_record(void)
+{
+	static uint64_t	 last;
+	struct timespec	 ts;
+	uint64_t	 now;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	if (last != 0)
+		allowance += (now - last) * RATE;
+	last = now;
+	if (allowance > BURST * COST)
+		allowance = BURST * COST;
+	if (allowance < COST || recorder->ip_congested)
+		return false;
+	allowance -= COST;
+	return true;
+}
+
+static void
+refused(const struct nflog_packet *np)
+{
+	if (more == 0 && room_for_record()) {
+		report_packet(np, REASON);
+		return;
+	}
+	latest = *np;
+	if (more++ > 0)
+		return;
+	if (!event_initialized(&late)) {
+		event_assign(&late, child_base, -1, 0, report_more, NULL);
+		event_priority_set(&late, 1);
+	}
+	set_timer(&late, LATE_MS);
+}
+
+/* One datagram, if there is one.  Only the kernel is listened to. */
+static bool
+read_one(int fd)
+{
+	static uint8_t		 buf[DATAGRAM_MAX];
+	struct sockaddr_nl	 from;
+	struct iovec		 iov = { buf, sizeof(buf) };
+	struct msghdr		 msg = { .msg_name = &from,
+	    .msg_namelen = sizeof(from), .msg_iov = &iov, .msg_iovlen = 1 };
+	struct nflog_packet	 np;
+	const uint8_t		*data = buf;
+	size_t			 len;
+	ssize_t			 n;
+
+	if ((n = recvmsg(fd, &msg, MSG_DONTWAIT)) == -1) {
+		/* The kernel had no room for some. */
+		return errno == ENOBUFS;
+	}
+	if (msg.msg_namelen != sizeof(from) || from.nl_pid != 0)
+		return true;
+	for (len = (size_t)n; nflog_next(&data, &len, &np); )
+		refused(&np);
+	return true;
+}
+
+void
+nflog_read(evutil_socket_t fd, short what, void *arg)
+{
+	int	 i;
+
+	(void)what, (void)arg;
+	for (i = 0; i < BATCH && read_one(fd); i++)
+		;
+}
