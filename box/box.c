@@ -1,0 +1,252 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * egressd-box is the hand inside a local sandbox.  The caller runs it with
+ * its own rights, terminal and working directory; nobody trusts it.
+ *
+ *	egressd-box -e fd ... -- command
+ *
+ *	   caller's namespaces | outer user ns, network     | inner user ns
+ *	  ---------------------+----------------------------+---------------
+ *	   egressctl --> box   |  box, fence, pid 1         | command, ...
+ *	                 |     |                            |
+ *	                 +-----+-- pair -- engine
+ *
+ *  1. Descriptors that are not the command's are closed: what the caller left
+ *     open would lead out of the sandbox.  So would a directory as standard
+ *     input.
+ *  2. Paths and the working directory are resolved while names still mean
+ *     what the caller means (paths.c).
+ *  3. box enters the outer user namespace and a network namespace that has
+ *     no way out, gives it addresses and the route that makes all the world
+ *     local, listens there, and has egressd-fence set the packet filter
+ *     (ns.c, net.c).
+ *  4. The listeners go to the engine, and box keeps no copy: when the engine
+ *     dies, the kernel refuses.  Trust files and the word to go come back;
+ *     nothing of the command exists before that (gate.c).
+ *  5. The first process of a new set of process numbers is forked.  It makes
+ *     the file system (root.c) and forks the command's process, which enters
+ *     the inner user namespace, confines itself and becomes the command
+ *     (init.c, confine.c).  box and the first process give up every right
+ *     they have in the outer namespace.
+ *  6. box passes signals and stops on, and ends as the command ended.  If box
+ *     dies, the first process dies, and the kernel ends all others (job.c).
+ *
+ * Exit status: the command's; 125 if the sandbox could not be made or the
+ * gate was lost before the command ended, 126 and 127 if the command could
+ * not be run or found; a command that died of a signal makes box die of it.
+ */
+
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "box.h"
+
+static void __attribute__((__noreturn__))
+usage(void)
+{
+	fprintf(stderr, "usage: egressd-box -e fd [-qr] [-f fence] "
+	    "[-w directory] [-x path] [-X path]\n"
+	    "\t-- command [argument ...]\n");
+	exit(BOX_FAILED);
+}
+
+void
+box_notice(const struct box *bx, const char *fmt, ...)
+{
+	va_list	 ap;
+
+	if (bx->bx_quiet)
+		return;
+	va_start(ap, fmt);
+	vwarnx(fmt, ap);
+	va_end(ap);
+}
+
+/* Only the standard three and the engine's channel stay. */
+static void
+box_close_inherited(int engine)
+{
+	struct stat	 st;
+	int		 fd;
+
+	for (fd = 0; fd <= STDERR_FILENO; fd++) {
+		if (fstat(fd, &st) == -1) {
+			if (open("/dev/null", O_RDWR) != fd)
+				err(BOX_FAILED, "/dev/null");
+		} else if (S_ISDIR(st.st_mode))
+			errx(BOX_FAILED, "descriptor %d is a directory of the "
+			    "host", fd);
+	}
+	if (fstat(engine, &st) == -1 || !S_ISSOCK(st.st_mode) ||
+	    fcntl(engine, F_SETFD, FD_CLOEXEC) == -1)
+		errx(BOX_FAILED, "descriptor %d is no channel", engine);
+	if ((engine > 3 && close_range(3, engine - 1, 0) == -1) ||
+	    close_range(engine + 1, UINT_MAX, 0) == -1)
+		err(BOX_FAILED, "close_range");
+}
+
+/* The device behind one of the standard three, if it is a terminal. */
+static char *
+box_tty(void)
+{
+	char	 link[32], path[PATH_MAX];
+	ssize_t	 n;
+	int	 fd;
+
+	for (fd = 0; fd <= STDERR_FILENO; fd++) {
+		if (!isatty(fd))
+			continue;
+		snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+		if ((n = readlink(link, path, sizeof(path) - 1)) == -1)
+			continue;
+		path[n] = '\0';
+		return strdup(path);
+	}
+	return NULL;
+}
+
+/* The fence lives beside us, unless we are told otherwise. */
+static char *
+box_fence(void)
+{
+	char	 path[PATH_MAX], *fence, *p;
+	ssize_t	 n;
+
+	if ((n = readlink("/proc/self/exe", path, sizeof(path) - 1)) == -1)
+		err(BOX_FAILED, "/proc/self/exe");
+	path[n] = '\0';
+	if ((p = strrchr(path, '/')) != NULL)
+		*p = '\0';
+	if (asprintf(&fence, "%s/egressd-fence", path) == -1)
+		err(BOX_FAILED, NULL);
+	return fence;
+}
+
+static int
+box_descriptor(const char *s)
+{
+	const char	*why;
+	int		 fd;
+
+	fd = strtonum(s, STDERR_FILENO + 1, INT_MAX - 1, &why);
+	if (why != NULL)
+		errx(BOX_FAILED, "descriptor %s: %s", s, why);
+	return fd;
+}
+
+/* Options that need others, or the caller's environment, come last. */
+static void
+box_options(struct box *bx, int argc, char **argv)
+{
+	const char	*cwd = NULL;
+	int		 ch;
+
+	while ((ch = getopt(argc, argv, "+e:f:qrw:x:X:")) != -1) {
+		switch (ch) {
+		case 'e':
+			bx->bx_engine = box_descriptor(optarg);
+			break;
+		case 'f':
+			bx->bx_fence = optarg;
+			break;
+		case 'q':
+			bx->bx_quiet = 1;
+			break;
+		case 'r':
+			bx->bx_root = 1;
+			break;
+		case 'w':
+			cwd = optarg;
+			break;
+		case 'x':
+		case 'X':
+			paths_expose(bx, optarg, ch == 'X');
+			break;
+		default:
+			usage();
+		}
+	}
+	if (bx->bx_engine == -1 || argc == optind)
+		usage();
+	bx->bx_argv = argv + optind;
+	if (bx->bx_fence == NULL)
+		bx->bx_fence = box_fence();
+	paths_home(bx);
+	paths_cwd(bx, cwd);
+}
+
+/* Both ends of the sandbox's life, and the pair between them. */
+static int
+box_start(struct box *bx)
+{
+	sigset_t	 all;
+	pid_t		 init;
+	int		 i, pair[2];
+
+	if (unshare(CLONE_NEWPID) == -1)
+		err(BOX_FAILED, "process namespace");
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == -1)
+		err(BOX_FAILED, "socketpair");
+	/* A signal that comes now waits for job.c, not for the command. */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &bx->bx_mask);
+	if ((init = fork()) == -1)
+		err(BOX_FAILED, "fork");
+	if (init == 0) {
+		close(pair[0]);
+		init_run(bx, pair[1]);
+	}
+	close(pair[1]);
+	for (i = 0; i < TRUST_KIND_MAX; i++)
+		close(bx->bx_trust[i]);
+	ns_drop();
+	return job_run(bx, pair[0], init);
+}
+
+int
+main(int argc, char **argv)
+{
+	struct box	 bx = {
+		.bx_engine = -1, .bx_uid = geteuid(), .bx_gid = getegid(),
+		.bx_trust = { -1, -1, -1 }
+	};
+
+	signal(SIGCHLD, SIG_DFL);
+	box_options(&bx, argc, argv);
+	box_close_inherited(bx.bx_engine);
+	bx.bx_tty = box_tty();
+	bx.bx_terminal = open("/dev/tty", O_RDWR | O_CLOEXEC);
+
+	ns_enter_outer(&bx);
+	net_up();
+	gate_offer(&bx, net_gate(&bx));
+	gate_await(&bx);
+	return box_start(&bx);
+}

@@ -1,0 +1,180 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * What the files of egressd-box share.  box.c tells the story.
+ */
+
+#ifndef BOX_H
+#define BOX_H
+
+#include <sys/types.h>
+
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "imsg.h"
+#include "msgtab.h"
+
+/* Exit codes, as env(1) has them. */
+#define BOX_FAILED	125		/* ours, not the command's */
+#define BOX_NOEXEC	126
+#define BOX_NOTFOUND	127
+
+/* Ports of the gate in the sandbox, outside the range of ephemeral ones. */
+#define BOX_PORT_TCP	65001
+#define BOX_PORT_DNS	65053
+#define BOX_LOG_GROUP	1
+
+/* The sandbox's own addresses; the resolver answers at the first. */
+#define BOX_ADDRESS4	"198.18.0.1"
+#define BOX_ADDRESS6	"fd65:6772:6573:7364::1"
+
+#define BOX_TRUST_DIR	"/etc/egressd-trust"
+#define BOX_LISTENERS	16
+
+#define NITEMS(a)	(sizeof(a) / sizeof((a)[0]))
+
+/* A path of the host that the sandbox sees, by its real name. */
+struct box_path {
+	char		*bp_path;
+	int		 bp_write;
+};
+
+struct box_listener {
+	enum listen_kind	 bl_kind;
+	int			 bl_fd;
+};
+
+struct box {
+	int			 bx_engine;
+	struct imsgbuf		 bx_channel;
+	char			*bx_fence;
+	char		       **bx_argv;
+	struct box_path		*bx_paths;
+	size_t			 bx_npaths;
+	char			*bx_cwd;	/* as the sandbox sees it */
+	const char		*bx_home;	/* NULL: none of its own */
+	const char		*bx_tty;	/* device of the terminal */
+	uid_t			 bx_uid;	/* the caller's */
+	gid_t			 bx_gid;
+	int			 bx_root;	/* be root in there */
+	int			 bx_quiet;
+	int			 bx_terminal;	/* controlling one, or -1 */
+	struct box_listener	 bx_listeners[BOX_LISTENERS];
+	size_t			 bx_nlisteners;
+	int			 bx_trust[TRUST_KIND_MAX];
+	char			 bx_session[NAME_LEN + 1];
+	sigset_t		 bx_mask;	/* as the caller left it */
+};
+
+/* box.c */
+void	 box_notice(const struct box *, const char *, ...)
+	    __attribute__((__format__(__printf__, 2, 3)));
+
+/* paths.c */
+void	 paths_expose(struct box *, const char *, int);
+void	 paths_cwd(struct box *, const char *);
+void	 paths_home(struct box *);
+int	 paths_beneath(const char *, const char *);
+
+/* ns.c */
+void	 ns_enter_outer(const struct box *);
+void	 ns_enter_inner(const struct box *);
+void	 ns_drop(void);
+
+/* net.c */
+void	 net_up(void);
+int	 net_gate(struct box *);
+
+/* netlink.c */
+struct netlink {
+	int		 nl_fd;
+	uint32_t	 nl_seq;
+	size_t		 nl_len;
+	uint32_t	 nl_buf[128];
+};
+
+int	 netlink_open(struct netlink *, int);
+void	 netlink_begin(struct netlink *, uint16_t, uint16_t, const void *,
+	    size_t);
+void	 netlink_attr(struct netlink *, uint16_t, const void *, size_t);
+int	 netlink_talk(struct netlink *);
+
+/* gate.c */
+void	 gate_offer(struct box *, int);
+void	 gate_await(struct box *);
+
+/* mnt.c: nothing in a sandbox gains rights by being run. */
+#define MNT_DEVICES	MOUNT_ATTR_NOSUID
+#define MNT_PLAIN	(MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV)
+#define MNT_SYSTEM	(MNT_PLAIN | MOUNT_ATTR_RDONLY)
+
+struct mnt {
+	int	 mn_host;	/* the host's root directory */
+};
+
+int	 mnt_open(const struct mnt *, const char *);
+void	 mnt_bind(const struct mnt *, const char *, const char *, uint64_t);
+void	 mnt_bind_fd(int, const char *, uint64_t);
+void	 mnt_fs(const char *, const char *, const char *, const char *,
+	    uint64_t);
+void	 mnt_tmpfs(const char *, const char *);
+void	 mnt_read_only(const char *);
+void	 mnt_hide(const char *);
+void	 mnt_mkdir(const char *, mode_t);
+void	 mnt_write(const char *, const void *, size_t);
+void	 mnt_begin(struct mnt *);
+void	 mnt_end(struct mnt *);
+
+/* root.c, root_etc.c */
+void	 root_build(const struct box *);
+void	 root_etc(const struct mnt *, const struct box *);
+
+/* env.c */
+void	 env_set(const struct box *);
+
+/* confine.c */
+int	 confine_signals(void);
+void	 confine_calls(void);
+
+/* init.c */
+void	 init_run(const struct box *, int) __attribute__((__noreturn__));
+
+/* job.c: words between box and the sandbox's first process. */
+enum job_word {
+	JOB_EXITED,		/* with this code */
+	JOB_KILLED,		/* by this signal */
+	JOB_STOPPED,
+	JOB_CHECK,		/* is it still? */
+	JOB_STAYS,		/* yes, and this is its group */
+	JOB_SIGNAL,		/* pass this one on */
+	JOB_CONTINUE
+};
+
+#define JOB_OWN_GROUP	0x01	/* not the caller's */
+#define JOB_TERMINAL	0x02	/* the terminal's is a group in there */
+
+struct job_message {
+	uint8_t	 jm_word;
+	uint8_t	 jm_value;
+	uint8_t	 jm_epoch;	/* of a check, and of its answer */
+};
+
+int	 job_run(struct box *, int, pid_t);
+
+#endif /* BOX_H */

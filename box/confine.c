@@ -1,0 +1,184 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * The command's process runs this just before it becomes the command: what
+ * namespaces leave open, because the command shares the caller's process
+ * group and terminal, or because they do not cover it.
+ */
+
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+
+#include <err.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "box.h"
+
+/* Headers in use know less of Landlock than kernels in use. */
+#define LL_SYS_CREATE		444
+#define LL_SYS_RESTRICT		446
+#define LL_SCOPE_SIGNAL		(1U << 1)
+#define LL_VERSION_SCOPE	6
+
+struct ll_ruleset {
+	uint64_t	 fs;
+	uint64_t	 net;
+	uint64_t	 scoped;
+};
+
+/*
+ * kill(0, ...) reaches the whole process group, the caller's shell script or
+ * orchestrator among it, whatever the namespaces say; so does a signal that
+ * is made to come from the terminal.  Landlock keeps them in the sandbox.
+ * 0 if this kernel (before 6.12) cannot.
+ */
+int
+confine_signals(void)
+{
+	struct ll_ruleset	 rs = { 0, 0, LL_SCOPE_SIGNAL };
+	int			 fd;
+
+	if (syscall(LL_SYS_CREATE, NULL, 0, 1U) < LL_VERSION_SCOPE)
+		return 0;
+	if ((fd = syscall(LL_SYS_CREATE, &rs, sizeof(rs), 0)) == -1 ||
+	    syscall(LL_SYS_RESTRICT, fd, 0) == -1)
+		err(BOX_FAILED, "Landlock");
+	close(fd);
+	return 1;
+}
+
+/*
+ * Numbers of calls; those from 424 on are the same everywhere.  A machine
+ * also runs programs of its predecessor, with other numbers.
+ */
+#define NO_CALL			0xffffffffU
+#if defined(__x86_64__)
+#define NATIVE_ARCH		AUDIT_ARCH_X86_64
+#define COMPAT_ARCH		AUDIT_ARCH_I386
+#define COMPAT_IOCTL		54
+#define COMPAT_SOCKET		359
+#define COMPAT_SOCKETPAIR	360
+#define COMPAT_SOCKETCALL	102
+#elif defined(__aarch64__)
+#define NATIVE_ARCH		AUDIT_ARCH_AARCH64
+#define COMPAT_ARCH		AUDIT_ARCH_ARM
+#define COMPAT_IOCTL		54
+#define COMPAT_SOCKET		281
+#define COMPAT_SOCKETPAIR	288
+#define COMPAT_SOCKETCALL	NO_CALL
+#elif defined(__riscv) && __riscv_xlen == 64
+#define NATIVE_ARCH		AUDIT_ARCH_RISCV64
+#define COMPAT_ARCH		AUDIT_ARCH_RISCV32
+#define COMPAT_IOCTL		SYS_ioctl
+#define COMPAT_SOCKET		SYS_socket
+#define COMPAT_SOCKETPAIR	SYS_socketpair
+#define COMPAT_SOCKETCALL	NO_CALL
+#else
+#error "which numbers have system calls on this machine?"
+#endif
+#define IO_URING_SETUP		425
+
+/* A third set of numbers on x86, which nobody uses. */
+#define X32_BIT			0x40000000U
+
+#if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
+#error "the filter reads the low half of an argument, as the kernel does"
+#endif
+
+#define LOAD(field)	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, \
+			    offsetof(struct seccomp_data, field))
+#define IS(v, yes, no)	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, v, yes, no)
+#define AT_LEAST(v, yes, no) \
+			BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, v, yes, no)
+#define ALLOW		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+#define DENY(e)		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (e))
+
+/*
+ * A process that has the caller's terminal could type into it (TIOCSTI), and
+ * the caller's shell would run that when the sandbox has ended; TIOCLINUX
+ * pastes on a console.
+ */
+#define NO_TYPING(call)	\
+	IS(call, 0, 5), LOAD(args[1]), IS(TIOCSTI, 1, 0), \
+	IS(TIOCLINUX, 0, 1), DENY(EPERM), ALLOW
+
+/*
+ * Not every kind of socket knows of network namespaces: AF_VSOCK reaches the
+ * hypervisor of a virtual machine from within any of them.
+ */
+#define FAMILIES(call)	\
+	IS(call, 0, 7), LOAD(args[0]), IS(AF_UNIX, 3, 0), IS(AF_INET, 2, 0), \
+	IS(AF_INET6, 1, 0), IS(AF_NETLINK, 0, 1), ALLOW, DENY(EAFNOSUPPORT)
+
+/* It makes sockets behind the filter's back, or from arguments in memory. */
+#define NO_SUCH_CALL(call) \
+	IS(call, 0, 1), DENY(ENOSYS)
+
+static const struct sock_filter compat_calls[] = {
+	LOAD(nr),
+	NO_TYPING(COMPAT_IOCTL),
+	FAMILIES(COMPAT_SOCKET),
+	FAMILIES(COMPAT_SOCKETPAIR),
+	NO_SUCH_CALL(COMPAT_SOCKETCALL),
+	NO_SUCH_CALL(IO_URING_SETUP),
+	ALLOW,
+};
+
+static const struct sock_filter native_calls[] = {
+	LOAD(nr),
+	AT_LEAST(X32_BIT, 0, 1),
+	DENY(ENOSYS),
+	NO_TYPING(SYS_ioctl),
+	FAMILIES(SYS_socket),
+	FAMILIES(SYS_socketpair),
+	NO_SUCH_CALL(IO_URING_SETUP),
+	ALLOW,
+};
+
+static const struct sock_filter which_calls[] = {
+	LOAD(arch),
+	IS(NATIVE_ARCH, 2, 0),
+	IS(COMPAT_ARCH, 1 + NITEMS(native_calls), 0),
+	DENY(ENOSYS),
+};
+
+void
+confine_calls(void)
+{
+	struct sock_filter	 code[NITEMS(which_calls) +
+	    NITEMS(native_calls) + NITEMS(compat_calls)];
+	struct sock_fprog	 prog = { NITEMS(code), code };
+	char			*p = (char *)code;
+
+	memcpy(p, which_calls, sizeof(which_calls));
+	p += sizeof(which_calls);
+	memcpy(p, native_calls, sizeof(native_calls));
+	p += sizeof(native_calls);
+	memcpy(p, compat_calls, sizeof(compat_calls));
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == -1)
+		err(BOX_FAILED, "seccomp");
+}

@@ -1,0 +1,131 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * The command's process runs this just before it becomes the command: what it
+ * inherits of the caller's environment.  Taken out is what leads to sockets
+ * of the host or past the gate (proxies; there is no way past it, but they
+ * would only fail), put in is where each kind of program looks for trust.
+ */
+
+#include <err.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "box.h"
+
+#define CA		BOX_TRUST_DIR "/ca.pem"
+#define BUNDLE		BOX_TRUST_DIR "/bundle.pem"
+#define JAVA_OPTIONS	"-Djavax.net.ssl.trustStore=" BOX_TRUST_DIR "/ca.jks " \
+			"-Djavax.net.ssl.trustStorePassword=changeit"
+
+/* A name that ends in '*' stands for all that begin so. */
+static const char *const removed[] = {
+	"CONTAINER_HOST", "DBUS_*", "DISPLAY", "DOCKER_*", "EGRESSD_*",
+	"GPG_AGENT_INFO", "KUBECONFIG", "LISTEN_FDNAMES", "LISTEN_FDS",
+	"LISTEN_PID", "NOTIFY_SOCKET", "SESSION_MANAGER", "SSH_AGENT_PID",
+	"SSH_AUTH_SOCK", "TMPDIR", "WAYLAND_*", "XAUTHORITY", "XDG_RUNTIME_DIR",
+};
+
+static const struct {
+	const char	*name;
+	const char	*value;
+} trust[] = {
+	{ "SSL_CERT_FILE",		BUNDLE },	/* OpenSSL, Go, Ruby */
+	{ "CURL_CA_BUNDLE",		BUNDLE },
+	{ "GIT_SSL_CAINFO",		BUNDLE },
+	{ "REQUESTS_CA_BUNDLE",		BUNDLE },	/* Python */
+	{ "PIP_CERT",			BUNDLE },
+	{ "AWS_CA_BUNDLE",		BUNDLE },
+	{ "CARGO_HTTP_CAINFO",		BUNDLE },
+	{ "NODE_EXTRA_CA_CERTS",	CA },		/* beside its own */
+	{ "DENO_CERT",			CA },
+};
+
+static int
+env_is_removed(const char *entry, size_t len)
+{
+	static const char	 proxy[] = "_proxy";
+	size_t			 i, n;
+
+	if (len >= sizeof(proxy) - 1 && strncasecmp(entry + len -
+	    (sizeof(proxy) - 1), proxy, sizeof(proxy) - 1) == 0)
+		return 1;
+	for (i = 0; i < NITEMS(removed); i++) {
+		n = strlen(removed[i]);
+		if (removed[i][n - 1] == '*' ?
+		    len >= n - 1 && strncmp(entry, removed[i], n - 1) == 0 :
+		    len == n && strncmp(entry, removed[i], n) == 0)
+			return 1;
+	}
+	return 0;
+}
+
+static void
+env_remove(void)
+{
+	char	**from, **to;
+
+	for (from = to = environ; *from != NULL; from++)
+		if (!env_is_removed(*from, strcspn(*from, "=")))
+			*to++ = *from;
+	*to = NULL;
+}
+
+static void
+env_put(const char *name, const char *value)
+{
+	if (setenv(name, value, 1) == -1)
+		err(BOX_FAILED, "environment: %s", name);
+}
+
+/* The caller's options for Java stay, ours come last and so count. */
+static void
+env_java(void)
+{
+	const char	*old = getenv("JAVA_TOOL_OPTIONS");
+	char		*both;
+
+	if (asprintf(&both, "%s%s" JAVA_OPTIONS, old == NULL ? "" : old,
+	    old == NULL || *old == '\0' ? "" : " ") == -1)
+		err(BOX_FAILED, NULL);
+	env_put("JAVA_TOOL_OPTIONS", both);
+	free(both);
+}
+
+void
+env_set(const struct box *bx)
+{
+	char	*cwd;
+	size_t	 i;
+
+	env_remove();
+	for (i = 0; i < NITEMS(trust); i++)
+		env_put(trust[i].name, trust[i].value);
+	env_java();
+	env_put("EGRESSD_SESSION", bx->bx_session);
+	if ((cwd = getcwd(NULL, 0)) != NULL)
+		env_put("PWD", cwd);
+	free(cwd);
+	if (bx->bx_home != NULL)
+		env_put("HOME", bx->bx_home);
+	if (bx->bx_root) {
+		env_put("USER", "root");
+		env_put("LOGNAME", "root");
+	}
+}

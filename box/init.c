@@ -1,0 +1,196 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * The sandbox's first process runs this.  It makes the file system while the
+ * sandbox is still empty, starts the command, and then is what pid 1 is:
+ * parent of the orphans, and the one whose end is everybody's.  It stays in
+ * the outer user namespace without any right there; the command sees that it
+ * exists and can do nothing to it.
+ */
+
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <linux/keyctl.h>
+
+#include <err.h>
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "box.h"
+
+struct init {
+	pid_t	 in_command;
+	int	 in_stopped;
+	pid_t	 in_owner;	/* of the terminal, when it stopped */
+	int	 in_terminal;
+	int	 in_job;
+	uint8_t	 in_epoch;	/* of box's last question */
+};
+
+static void __attribute__((__noreturn__))
+init_command(const struct box *bx)
+{
+	ns_enter_inner(bx);
+	/* Keys of the caller's session are not the command's. */
+	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) == -1 &&
+	    errno != ENOSYS)
+		err(BOX_FAILED, "session keyring");
+	if (chdir(bx->bx_cwd) == -1 && chdir("/") == -1)
+		err(BOX_FAILED, "%s", bx->bx_cwd);
+	env_set(bx);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
+		err(BOX_FAILED, "no_new_privs");
+	/* Where no terminal needs the group, it is kept out of it. */
+	if (!confine_signals() && bx->bx_terminal == -1)
+		(void)setpgid(0, 0);
+	confine_calls();
+	sigprocmask(SIG_SETMASK, &bx->bx_mask, NULL);
+	execvp(bx->bx_argv[0], bx->bx_argv);
+	warn("%s", bx->bx_argv[0]);
+	_exit(errno == ENOENT ? BOX_NOTFOUND : BOX_NOEXEC);
+}
+
+static void
+init_tell(const struct init *in, enum job_word word, int value)
+{
+	struct job_message	 jm = { word, value, in->in_epoch };
+
+	(void)!send(in->in_job, &jm, sizeof(jm), MSG_NOSIGNAL);
+}
+
+/* Reap.  The command's end is the sandbox's; its stop is box's business. */
+static void
+init_reap(struct init *in)
+{
+	pid_t	 pid;
+	int	 status;
+
+	while ((pid = waitpid(-1, &status, WNOHANG | WUNTRACED |
+	    WCONTINUED)) > 0) {
+		if (pid != in->in_command)
+			continue;
+		in->in_stopped = WIFSTOPPED(status);
+		if (in->in_stopped)
+			init_tell(in, JOB_STOPPED, 0);
+		else if (WIFSIGNALED(status))
+			init_tell(in, JOB_KILLED, WTERMSIG(status));
+		else if (WIFEXITED(status))
+			init_tell(in, JOB_EXITED, WEXITSTATUS(status));
+		if (WIFSIGNALED(status) || WIFEXITED(status))
+			_exit(0);
+	}
+}
+
+/* Groups that do not live in here have the number 0. */
+static void
+init_check(struct init *in)
+{
+	int	 flags = 0;
+
+	init_reap(in);
+	if (!in->in_stopped)
+		return;
+	in->in_owner = in->in_terminal == -1 ? 0 : tcgetpgrp(in->in_terminal);
+	if (in->in_owner > 0)
+		flags |= JOB_TERMINAL;
+	if (getpgid(in->in_command) > 0)
+		flags |= JOB_OWN_GROUP;
+	init_tell(in, JOB_STAYS, flags);
+}
+
+/* After a stop the terminal goes back to the group in here that had it. */
+static void
+init_continue(struct init *in)
+{
+	if (in->in_owner > 0) {
+		(void)tcsetpgrp(in->in_terminal, in->in_owner);
+		(void)kill(-in->in_owner, SIGCONT);
+	}
+	in->in_owner = 0;
+	(void)kill(in->in_command, SIGCONT);
+}
+
+static void
+init_hear(struct init *in)
+{
+	struct job_message	 jm;
+
+	/* Nobody is left to tell: the kernel ends all in here with us. */
+	if (recv(in->in_job, &jm, sizeof(jm), 0) != sizeof(jm))
+		_exit(BOX_FAILED);
+	if (jm.jm_word == JOB_SIGNAL)
+		(void)kill(in->in_command, jm.jm_value);
+	else if (jm.jm_word == JOB_CHECK) {
+		in->in_epoch = jm.jm_epoch;
+		init_check(in);
+	}
+	else if (jm.jm_word == JOB_CONTINUE)
+		init_continue(in);
+}
+
+static void __attribute__((__noreturn__))
+init_serve(struct init *in, int children)
+{
+	struct signalfd_siginfo	 si;
+	struct pollfd		 pfd[] = {
+		{ .fd = children, .events = POLLIN },
+		{ .fd = in->in_job, .events = POLLIN },
+	};
+
+	for (;;) {
+		if (poll(pfd, NITEMS(pfd), -1) == -1)
+			err(BOX_FAILED, "poll");
+		if (pfd[0].revents != 0) {
+			(void)!read(children, &si, sizeof(si));
+			init_reap(in);
+		}
+		if (pfd[1].revents != 0)
+			init_hear(in);
+	}
+}
+
+void
+init_run(const struct box *bx, int job)
+{
+	struct init	 in = {
+		.in_job = job, .in_terminal = bx->bx_terminal
+	};
+	sigset_t	 set;
+	int		 children;
+
+	close(bx->bx_engine);
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == -1)
+		err(BOX_FAILED, "parent-death signal");
+	root_build(bx);
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	if ((children = signalfd(-1, &set, SFD_CLOEXEC)) == -1)
+		err(BOX_FAILED, "signalfd");
+	if ((in.in_command = fork()) == -1)
+		err(BOX_FAILED, "fork");
+	if (in.in_command == 0)
+		init_command(bx);
+	ns_drop();
+	init_serve(&in, children);
+}

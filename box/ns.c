@@ -1,0 +1,114 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * egressd-box runs this: the two user namespaces.
+ *
+ * The outer one owns the network, the file system and the process numbers of
+ * the sandbox.  Its root is the caller, and nothing but box ever runs there.
+ * The command lives in the inner one: even its root has no right over what
+ * the outer one owns, so it can change neither routes nor rules nor mounts,
+ * and may neither trace nor look into a process of box.
+ */
+
+#include <sys/mount.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+#include <linux/capability.h>
+
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "box.h"
+
+static void
+ns_write(const char *path, const char *text)
+{
+	int	 fd;
+
+	if ((fd = open(path, O_WRONLY | O_CLOEXEC)) == -1 ||
+	    write(fd, text, strlen(text)) == -1)
+		err(BOX_FAILED, "%s", path);
+	close(fd);
+}
+
+/* One user and one group: inside they are called so, outside so. */
+static void
+ns_map(uid_t uid, uid_t outer_uid, gid_t gid, gid_t outer_gid)
+{
+	char	 map[64];
+
+	ns_write("/proc/self/setgroups", "deny");
+	snprintf(map, sizeof(map), "%u %u 1\n", uid, outer_uid);
+	ns_write("/proc/self/uid_map", map);
+	snprintf(map, sizeof(map), "%u %u 1\n", gid, outer_gid);
+	ns_write("/proc/self/gid_map", map);
+}
+
+void
+ns_enter_outer(const struct box *bx)
+{
+	/* Of these only root can rid itself. */
+	if (bx->bx_uid == 0 && setgroups(0, NULL) == -1 && errno != EPERM)
+		err(BOX_FAILED, "setgroups");
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNET) == -1)
+		err(BOX_FAILED, "no user namespace (user.max_user_namespaces, "
+		    "kernel.unprivileged_userns_clone and "
+		    "kernel.apparmor_restrict_unprivileged_userns decide)");
+	ns_map(0, bx->bx_uid, 0, bx->bx_gid);
+}
+
+void
+ns_enter_inner(const struct box *bx)
+{
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS |
+	    CLONE_NEWCGROUP) == -1)
+		err(BOX_FAILED, "namespaces of the command");
+	if (bx->bx_root)
+		ns_map(0, 0, 0, 0);
+	else
+		ns_map(bx->bx_uid, 0, bx->bx_gid, 0);
+}
+
+/*
+ * What stays in the outer namespace until the command ends needs no right
+ * there, and is nobody's to trace.
+ */
+void
+ns_drop(void)
+{
+	struct __user_cap_header_struct	 head = {
+		_LINUX_CAPABILITY_VERSION_3, 0
+	};
+	struct __user_cap_data_struct	 none[_LINUX_CAPABILITY_U32S_3];
+	int				 cap;
+
+	memset(none, 0, sizeof(none));
+	for (cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) != -1; cap++)
+		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == -1)
+			err(BOX_FAILED, "capability %d", cap);
+	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 ||
+	    syscall(SYS_capset, &head, none) == -1 ||
+	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == -1)
+		err(BOX_FAILED, "dropping privileges");
+}

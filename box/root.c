@@ -1,0 +1,224 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * The sandbox's first process runs this before there is a command: the file
+ * system that the command will see, made from nothing by an allow-list.
+ *
+ *	/usr /bin /sbin /lib* /opt /nix/store	the host's, read-only
+ *	/etc					the host's without secrets
+ *	/tmp /run /var $HOME			private, gone at the end
+ *	/dev /proc /sys				as little as programs expect
+ *	working directory, exposed paths	as the caller said
+ *
+ * The inner user namespace gets a copy of these mounts that it can neither
+ * take apart nor make writable.
+ */
+
+#include <sys/mount.h>
+#include <sys/stat.h>
+
+#include <err.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "box.h"
+
+/* Directories, or links to directories, as the host has them. */
+static const char *const system_dirs[] = {
+	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt",
+	"/nix/store", "/gnu/store",
+};
+
+/* What common tools look for in /var, and the host may show. */
+static const char *const var_dirs[] = {
+	"/var/lib/dpkg",	/* dpkg, apt: what is installed */
+	"/var/lib/rpm",
+	"/var/lib/apt",		/* apt-cache */
+	"/var/lib/texmf",	/* the formats of TeX */
+	"/var/lib/dictionaries-common",
+	"/var/cache/fontconfig",
+	"/var/cache/man",
+};
+
+static const char *const devices[] = {
+	"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom",
+	"/dev/tty",
+};
+
+static const struct {
+	const char	*path;
+	const char	*target;
+} dev_links[] = {
+	{ "/dev/fd",		"/proc/self/fd" },
+	{ "/dev/stdin",		"/proc/self/fd/0" },
+	{ "/dev/stdout",	"/proc/self/fd/1" },
+	{ "/dev/stderr",	"/proc/self/fd/2" },
+	{ "/dev/ptmx",		"pts/ptmx" },
+};
+
+/*
+ * The host's kernel shows through here, and its root may write here by uid
+ * alone, in whatever user namespace it is.
+ */
+static const char *const proc_read_only[] = {
+	"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys",
+};
+static const char *const proc_hidden[] = {
+	"/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/kmsg",
+	"/proc/kpagecount", "/proc/kpageflags", "/proc/latency_stats",
+	"/proc/sched_debug", "/proc/scsi", "/proc/sysrq-trigger",
+	"/proc/timer_list", "/proc/timer_stats",
+};
+
+static void
+root_system(const struct mnt *mn)
+{
+	struct stat	 st;
+	char		 link[256];
+	const char	*path;
+	ssize_t		 n;
+	size_t		 i;
+
+	for (i = 0; i < NITEMS(system_dirs); i++) {
+		path = system_dirs[i];
+		if (fstatat(mn->mn_host, path + 1, &st,
+		    AT_SYMLINK_NOFOLLOW) == -1)
+			continue;
+		if (!S_ISLNK(st.st_mode)) {
+			mnt_bind(mn, path, path, MNT_SYSTEM);
+			continue;
+		}
+		if ((n = readlinkat(mn->mn_host, path + 1, link,
+		    sizeof(link) - 1)) == -1)
+			err(BOX_FAILED, "%s", path);
+		link[n] = '\0';
+		if (symlink(link, path) == -1)
+			err(BOX_FAILED, "sandbox: %s", path);
+	}
+	/* Some ask here how many processors there are. */
+	mnt_bind(mn, "/sys/devices/system/cpu", "/sys/devices/system/cpu",
+	    MNT_SYSTEM);
+}
+
+static void
+root_private(const struct mnt *mn, const struct box *bx)
+{
+	size_t	 i;
+
+	mnt_tmpfs("/tmp", "1777");
+	mnt_tmpfs("/run", "755");
+	mnt_tmpfs("/var", "755");
+	mnt_mkdir("/run/lock", 0755);
+	mnt_mkdir("/var/cache", 0755);
+	mnt_mkdir("/var/lib", 0755);
+	mnt_mkdir("/var/log", 0755);
+	mnt_mkdir("/var/tmp", 0755);
+	if (chmod("/var/tmp", 01777) == -1 ||
+	    symlink("/run", "/var/run") == -1 ||
+	    symlink("/run/lock", "/var/lock") == -1)
+		err(BOX_FAILED, "sandbox: /var");
+	for (i = 0; i < NITEMS(var_dirs); i++)
+		mnt_bind(mn, var_dirs[i], var_dirs[i], MNT_SYSTEM);
+	if (bx->bx_home != NULL)
+		mnt_tmpfs(bx->bx_home, "700");
+}
+
+static void
+root_dev(const struct mnt *mn, const struct box *bx)
+{
+	size_t	 i;
+
+	mnt_tmpfs("/dev", "755");
+	for (i = 0; i < NITEMS(devices); i++)
+		mnt_bind(mn, devices[i], devices[i], MNT_DEVICES);
+	mnt_fs("devpts", "/dev/pts", "ptmxmode", "666", MNT_DEVICES);
+	mnt_tmpfs("/dev/shm", "1777");
+	for (i = 0; i < NITEMS(dev_links); i++)
+		if (symlink(dev_links[i].target, dev_links[i].path) == -1)
+			err(BOX_FAILED, "sandbox: %s", dev_links[i].path);
+	/* ttyname(3) finds the caller's terminal by this name. */
+	if (bx->bx_tty != NULL)
+		mnt_bind(mn, bx->bx_tty, "/dev/console", MNT_DEVICES);
+}
+
+/* Of our own process numbers: the host's processes are not in it. */
+static void
+root_proc(void)
+{
+	size_t	 i;
+	int	 fd;
+
+	mnt_fs("proc", "/proc", NULL, NULL, MNT_PLAIN);
+	for (i = 0; i < NITEMS(proc_read_only); i++) {
+		if ((fd = open(proc_read_only[i], O_PATH | O_CLOEXEC)) == -1)
+			continue;
+		mnt_bind_fd(fd, proc_read_only[i], MNT_SYSTEM);
+		close(fd);
+	}
+	for (i = 0; i < NITEMS(proc_hidden); i++)
+		mnt_hide(proc_hidden[i]);
+}
+
+static int
+root_by_length(const void *a, const void *b)
+{
+	const struct box_path	*x = a, *y = b;
+	size_t			 xlen = strlen(x->bp_path);
+	size_t			 ylen = strlen(y->bp_path);
+
+	return (xlen > ylen) - (xlen < ylen);
+}
+
+/* A directory before what is in it, or it would cover that. */
+static void
+root_exposed(const struct mnt *mn, const struct box *bx)
+{
+	const struct box_path	*bp;
+	size_t			 i;
+	int			 fd;
+
+	if (bx->bx_npaths > 0)
+		qsort(bx->bx_paths, bx->bx_npaths, sizeof(*bx->bx_paths),
+		    root_by_length);
+	for (i = 0; i < bx->bx_npaths; i++) {
+		bp = &bx->bx_paths[i];
+		if ((fd = mnt_open(mn, bp->bp_path)) == -1)
+			err(BOX_FAILED, "cannot expose %s", bp->bp_path);
+		mnt_bind_fd(fd, bp->bp_path, bp->bp_write ? MNT_PLAIN :
+		    MNT_SYSTEM);
+		close(fd);
+	}
+}
+
+void
+root_build(const struct box *bx)
+{
+	struct mnt	 mn;
+
+	umask(022);
+	mnt_begin(&mn);
+	root_system(&mn);
+	root_private(&mn, bx);
+	root_dev(&mn, bx);
+	root_proc();
+	root_etc(&mn, bx);
+	root_exposed(&mn, bx);
+	mnt_read_only("/etc");
+	mnt_end(&mn);
+}
