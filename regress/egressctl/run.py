@@ -22,7 +22,6 @@ import json
 import os
 import pty
 import re
-import shlex
 import shutil
 import signal
 import socket
@@ -34,7 +33,7 @@ import time
 from standin_daemon import StandinDaemon, answer, encode
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-SOURCE = os.path.join(HERE, "..", "..", "egressctl")
+TREE = os.path.join(HERE, "..", "..")
 ACK = encode({"id": 1, "ok": True})
 CASES = []
 LIMIT = 20      # seconds for a case, twice the program's own time-out
@@ -67,18 +66,11 @@ class Bench:
             built if os.path.isfile(built) else self.build())
 
     def build(self):
-        program = os.path.join(self.directory, "egressctl")
-        flags = subprocess.run(
-            ["pkg-config", "--cflags", "libbsd-overlay"], check=True,
-            capture_output=True, text=True).stdout.split()
-        sources = sorted(os.path.join(SOURCE, name)
-                         for name in os.listdir(SOURCE)
-                         if name.endswith(".c"))
-        subprocess.run(
-            shlex.split(os.environ.get("CC", "cc")) +
-            ["-std=gnu11", "-O1", "-g", "-D_GNU_SOURCE",
-             '-DEGRESSD_VERSION="0.1"'] + flags + sources +
-            ["-o", program, "-lcjson", "-lbsd"], check=True)
+        """Its test command links the parser, so make knows better."""
+        build = os.path.join(self.directory, "build")
+        program = os.path.join(build, "egressctl")
+        subprocess.run(["make", "-C", TREE, "B=" + build, program],
+                       check=True, stdout=subprocess.DEVNULL)
         return program
 
     def path(self):
@@ -218,7 +210,7 @@ def unknown_command_nearest(b):
 @case
 def unknown_command_far(b):
     want(b.run("frobnicate"), 2, "", 'egressctl: unknown command '
-         '"frobnicate", known are: status, reload, log, events, help\n')
+         '"frobnicate", known are: status, reload, log, events, test, help\n')
 
 
 @case

@@ -52,7 +52,7 @@ require_answer(const struct request *rq)
 static int
 take_fields(struct request *rq)
 {
-	const char	*session;
+	const char	*session, *policy;
 	uint32_t	 kinds;
 	uint8_t		 level;
 
@@ -64,9 +64,10 @@ take_fields(struct request *rq)
 		REQUIRE(level < LOG_LVL_MAX);
 	}
 	if (request_session(rq, &session) == -1 ||
+	    request_policy(rq, &policy) == -1 ||
 	    request_kinds(rq, &kinds) == -1)
 		return -1;
-	REQUIRE(strlen(session) <= NAME_LEN);
+	REQUIRE(strlen(session) <= NAME_LEN && strlen(policy) <= NAME_LEN);
 	REQUIRE(kinds != 0 && kinds < 1U << RECORD_KIND_MAX);
 	return 0;
 }
@@ -90,6 +91,7 @@ int
 LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct line	 ln;
+	struct passed	 ps;
 	char		*line;
 	size_t		 len, n, step;
 	int		 fds[2], rv = 1;
@@ -98,10 +100,11 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	step = ((size_t)data[0] + 1) * 16;
 	line_init(&ln);
+	passed_init(&ps);
 	for (data++, size--; size > 0 && rv != -1; data += n, size -= n) {
 		n = size < step ? size : step;
 		REQUIRE(write(fds[1], data, n) == (ssize_t)n);
-		REQUIRE(line_read(&ln, fds[0]) > 0);
+		REQUIRE(line_read(&ln, fds[0], &ps) > 0);
 		while ((rv = line_next(&ln, &line, &len)) == 1)
 			if (!serve(line, len)) {
 				rv = -1;

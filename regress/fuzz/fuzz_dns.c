@@ -21,6 +21,7 @@
  */
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -82,12 +83,41 @@ name(struct reader *rd, char text[256])
 	text[n] = '\0';
 }
 
+/* The address that a name was given leads back to that name. */
+static void
+require_way_back(const struct addr *ad, const char *given)
+{
+	static const uint8_t	 head[] = { 7, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0 };
+	uint8_t			 in[128], out[DNS_ANSWER_MAX];
+	char			 text[256];
+	struct dns_asked	 asked;
+	struct reader		 rd;
+	size_t			 n = sizeof(head), question;
+	int			 i;
+
+	memcpy(in, head, sizeof(head));
+	for (i = 3; i >= 0; i--) {
+		snprintf(text, sizeof(text), "%u", ad->ad_bytes[i]);
+		in[n++] = (uint8_t)strlen(text);
+		memcpy(in + n, text, strlen(text));
+		n += strlen(text);
+	}
+	memcpy(in + n, "\7in-addr\4arpa\0\0\x0c\0\1", 18);
+	question = n + 18;
+	n = dns_answer(in, question, false, out, &asked);
+	REQUIRE(n > question + 12 && out[3] == 0x80);
+	rd = (struct reader){ out + question + 12, out + n };
+	name(&rd, text);
+	REQUIRE(rd.rd_p == rd.rd_end && strcmp(text, given) == 0);
+}
+
 /* Only addresses that mean nothing outside, and names that are ours. */
 static void
 require_answer(struct reader *rd, unsigned int asked)
 {
 	char		 text[256], canon[HOSTNAME_MAX];
 	struct addr	 ad = { .ad_af = AF_INET };
+	const char	*given;
 	unsigned int	 type, len;
 
 	REQUIRE(number(rd, 2) == 0xc00c);
@@ -107,8 +137,10 @@ require_answer(struct reader *rd, unsigned int asked)
 	REQUIRE(len == (type == TYPE_A ? 4 : 16));
 	ad.ad_af = type == TYPE_A ? AF_INET : AF_INET6;
 	memcpy(ad.ad_bytes, take(rd, len), len);
-	REQUIRE(names_find(&ad) != NULL ||
-	    addr_classify(&ad) == ADDR_LOOPBACK);
+	if ((given = names_find(&ad)) == NULL)
+		REQUIRE(addr_classify(&ad) == ADDR_LOOPBACK);
+	else if (type == TYPE_A)
+		require_way_back(&ad, given);
 }
 
 static void

@@ -14,7 +14,7 @@
  * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
  */
 
-/* Tests of policyd/line.c. */
+/* Tests of policyd/line.c and policyd/passed.c. */
 
 #include <sys/socket.h>
 
@@ -26,6 +26,7 @@
 #include "../../policyd/policyd.h"
 
 static struct line	 line;
+static struct passed	 passed;
 static int		 fds[2];	/* read here, write there */
 
 static void
@@ -37,12 +38,14 @@ start(void)
 	CHECK_INT(setsockopt(fds[1], SOL_SOCKET, SO_SNDBUF, &size,
 	    sizeof(size)), 0);
 	line_init(&line);
+	passed_init(&passed);
 }
 
 static void
 stop(void)
 {
 	line_free(&line);
+	passed_clear(&passed);
 	close(fds[0]);
 	close(fds[1]);
 }
@@ -73,7 +76,7 @@ next(char **text, size_t *len)
 	int	 n;
 
 	while ((n = line_next(&line, text, len)) == 0)
-		if (line_read(&line, fds[0]) <= 0)
+		if (line_read(&line, fds[0], &passed) <= 0)
 			return 0;
 	return n;
 }
@@ -172,7 +175,7 @@ TEST(too_long)
 	CHECK_INT(next(&text, &len), -1);
 	/* It stays so, and nothing more is taken in. */
 	CHECK_INT(line_next(&line, &text, &len), -1);
-	CHECK_INT(line_read(&line, fds[0]), -1);
+	CHECK_INT(line_read(&line, fds[0], &passed), -1);
 	CHECK_INT(errno, EMSGSIZE);
 	CHECK_INT(line.ln_size, LINE_LEN + 1);
 	stop();
@@ -219,7 +222,125 @@ TEST(end_of_file)
 	shutdown(fds[1], SHUT_WR);
 	check_next("last");
 	CHECK_INT(line_next(&line, &text, &len), 0);
-	CHECK_INT(line_read(&line, fds[0]), 0);
+	CHECK_INT(line_read(&line, fds[0], &passed), 0);
+	stop();
+}
+
+/* With as many descriptors beside the bytes; they are copies of the socket. */
+static void
+feed_passing(const char *text, size_t count)
+{
+	union {
+		struct cmsghdr	hdr;
+		char		buf[CMSG_SPACE(16 * sizeof(int))];
+	} control;
+	char		 copy[64];
+	struct iovec	 iov = { copy, strlen(text) };
+	struct msghdr	 msg = { .msg_iov = &iov, .msg_iovlen = 1,
+	    .msg_control = &control,
+	    .msg_controllen = CMSG_SPACE(count * sizeof(int)) };
+	size_t		 i;
+
+	CHECK(count <= 16 && strlcpy(copy, text, sizeof(copy)) < sizeof(copy));
+	memset(&control, 0, sizeof(control));
+	control.hdr.cmsg_len = CMSG_LEN(count * sizeof(int));
+	control.hdr.cmsg_level = SOL_SOCKET;
+	control.hdr.cmsg_type = SCM_RIGHTS;
+	for (i = 0; i < count; i++)
+		memcpy(CMSG_DATA(&control.hdr) + i * sizeof(int), &fds[1],
+		    sizeof(int));
+	CHECK_INT(sendmsg(fds[1], &msg, 0), (ssize_t)strlen(text));
+}
+
+/* The lowest number that is free tells whether one was left open. */
+static int
+lowest(void)
+{
+	int	 fd = dup(fds[0]);
+
+	close(fd);
+	return fd;
+}
+
+TEST(passed_none)
+{
+	start();
+	feed("abc\n", 4);
+	check_next("abc");
+	CHECK(!passed_any(&passed));
+	CHECK_INT(passed_take(&passed), -1);
+	stop();
+}
+
+TEST(passed_one)
+{
+	int	 fd, free_before;
+
+	start();
+	free_before = lowest();
+	feed_passing("abc\n", 1);
+	check_next("abc");
+	CHECK(passed_any(&passed));
+	CHECK((fd = passed_take(&passed)) >= 0);
+	CHECK(!passed_any(&passed));
+	close(fd);
+	CHECK_INT(lowest(), free_before);
+	stop();
+}
+
+TEST(passed_in_the_middle_of_a_line)
+{
+	int	 fd;
+
+	start();
+	feed("ab", 2);
+	check_none();
+	feed_passing("c", 1);
+	check_none();
+	CHECK(passed_any(&passed));
+	feed("d\n", 2);
+	check_next("abcd");
+	CHECK((fd = passed_take(&passed)) >= 0);
+	close(fd);
+	stop();
+}
+
+/* More than one spoils all, however they come. */
+TEST(passed_too_many)
+{
+	static const size_t	 counts[] = { 2, 8, 16 };
+	size_t			 i;
+	int			 free_before;
+
+	for (i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+		start();
+		free_before = lowest();
+		feed_passing("abc\n", counts[i]);
+		check_next("abc");
+		CHECK(passed_any(&passed));
+		CHECK_INT(passed_take(&passed), -1);
+		CHECK_INT(lowest(), free_before);
+		passed_clear(&passed);
+		CHECK(!passed_any(&passed));
+		stop();
+	}
+}
+
+TEST(passed_twice)
+{
+	int	 free_before;
+
+	start();
+	free_before = lowest();
+	feed_passing("ab", 1);
+	check_none();
+	feed_passing("cd", 1);
+	check_none();
+	feed_passing("ef", 1);
+	feed("\n", 1);
+	check_next("abcdef");
+	CHECK_INT(passed_take(&passed), -1);
+	CHECK_INT(lowest(), free_before);
 	stop();
 }
 

@@ -1,0 +1,58 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * Fuzzes tlsengine/nflog.c.  The input is a datagram; it ends, and each
+ * packet found in it makes a sound record.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tlsengine/nflog.h"
+
+int	 LLVMFuzzerTestOneInput(const uint8_t *, size_t);
+
+#define REQUIRE(cond) do { if (!(cond)) abort(); } while (0)
+
+static void
+require_sound(const struct nflog_packet *np)
+{
+	char	 text[ADDR_STRLEN];
+
+	REQUIRE(np->np_protocol == PROTOCOL_TCP ||
+	    np->np_protocol == PROTOCOL_UDP ||
+	    np->np_protocol == PROTOCOL_ICMP ||
+	    np->np_protocol == PROTOCOL_OTHER);
+	REQUIRE(np->np_dest.ad_af == AF_INET ||
+	    np->np_dest.ad_af == AF_INET6);
+	REQUIRE(np->np_protocol != PROTOCOL_ICMP || np->np_port == 0);
+	REQUIRE(*addr_format(&np->np_dest, text, sizeof(text)) != '\0');
+}
+
+int
+LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct nflog_packet	 np;
+	const uint8_t		*p = data;
+	size_t			 left = size, before;
+
+	for (before = left; nflog_next(&p, &left, &np); before = left) {
+		REQUIRE(left < before && p + left == data + size);
+		require_sound(&np);
+	}
+	return 0;
+}

@@ -1,0 +1,170 @@
+#
+# Copyright (c) 2026 The egressd authors
+#
+# Permission to use, copy, modify, and distribute this software for any
+# purpose with or without fee is hereby granted, provided that the above
+# copyright notice and this permission notice appear in all copies.
+#
+# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+#
+
+"""Origins to reach through the gate: their certificates, and nginx."""
+
+import atexit
+import functools
+import pathlib
+import shutil
+import socket
+import subprocess
+import tempfile
+
+from case import Skip, run
+from daemon import WAIT_S, until
+
+
+def free_port(address="127.0.0.1"):
+    with socket.socket() as probe:
+        probe.bind((address, 0))
+        return probe.getsockname()[1]
+
+
+class Authority:
+    """A root that signs what a case wants, right or wrong."""
+
+    def __init__(self, directory, name):
+        self.dir = pathlib.Path(directory)
+        self.name = name
+        self.cert = self.dir / f"{name}.pem"
+        self.key = self.dir / f"{name}.key"
+        self.openssl("req", "-x509", *self.fresh(self.key), "-subj",
+                     f"/CN=regress {name}", "-days", "30", "-out", self.cert)
+
+    @staticmethod
+    def fresh(key):
+        return ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256",
+                "-nodes", "-keyout", key)
+
+    @staticmethod
+    def openssl(*args):
+        result = run(["openssl", *args])
+        assert result.returncode == 0, result.stdout
+
+    def leaf(self, *names, days=10):
+        """A certificate for names or addresses; (certificate, key)."""
+        stem = self.dir / f"{self.name}-{names[0]}-{days}"
+        cert, key = stem.with_suffix(".pem"), stem.with_suffix(".key")
+        if cert.exists():
+            return cert, key
+        request, more = stem.with_suffix(".csr"), stem.with_suffix(".ext")
+        more.write_text("subjectAltName=" + ",".join(
+            ("IP:" if n.replace(".", "").isdigit() else "DNS:") + n
+            for n in names))
+        self.openssl("req", "-new", *self.fresh(key), "-subj", "/CN=regress",
+                     "-out", request)
+        self.openssl("x509", "-req", "-in", request, "-CA", self.cert,
+                     "-CAkey", self.key, "-CAcreateserial", "-days", days,
+                     "-extfile", more, "-out", cert)
+        return cert, key
+
+
+@functools.cache
+def authority(name="root"):
+    """Authorities of this run, by name; gone when it is over."""
+    directory = tempfile.mkdtemp(prefix="egressd-pki.")
+    atexit.register(shutil.rmtree, directory, ignore_errors=True)
+    return Authority(directory, name)
+
+
+NGINX = """
+daemon off;
+master_process off;
+pid {dir}/pid;
+error_log {dir}/error.log;
+events {{ worker_connections 512; }}
+http {{
+    types {{ text/plain txt; application/octet-stream bin; }}
+    log_format regress '$connection $connection_requests '
+        '$ssl_session_reused $request_method $uri';
+    access_log {dir}/access.log regress;
+    client_body_temp_path {dir}/body;
+    proxy_temp_path {dir}/proxy;
+    fastcgi_temp_path {dir}/fastcgi;
+    uwsgi_temp_path {dir}/uwsgi;
+    scgi_temp_path {dir}/scgi;
+    client_max_body_size 64m;
+    if_modified_since before;
+    keepalive_requests {requests};
+    server {{
+        listen 127.0.0.1:{port};
+        listen 127.0.0.1:{tls} ssl;
+        ssl_certificate {cert};
+        ssl_certificate_key {key};
+        root {dir}/root;
+        location /none {{ return 204; }}
+        location /moved {{ return 302 https://evil.test/; }}
+        location /gzip {{ gzip on; gzip_types text/plain; gzip_min_length 1;
+            alias {dir}/root; }}
+        location /put {{ dav_methods PUT DELETE;
+            create_full_put_path on; }}
+    }}
+}}
+"""
+
+
+class Nginx:
+    """A real server, in the clear and with TLS."""
+
+    def __init__(self, cert, key, requests=1000):
+        program = shutil.which("nginx", path="/usr/sbin:/usr/bin:/sbin:/bin")
+        if program is None:
+            raise Skip("nginx is not installed")
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="egressd-nginx."))
+        self.root = self.dir / "root"
+        self.root.mkdir()
+        self.port, self.tls = free_port(), free_port()
+        conf = self.dir / "nginx.conf"
+        conf.write_text(NGINX.format(dir=self.dir, port=self.port,
+                                     tls=self.tls, cert=cert, key=key,
+                                     requests=requests))
+        with open(self.dir / "stderr", "wb") as log:
+            self.process = subprocess.Popen(
+                [program, "-c", str(conf), "-p", str(self.dir)],
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        try:
+            until("nginx listens", self.listens)
+        except BaseException:
+            self.end()
+            raise
+
+    def listens(self):
+        assert self.process.poll() is None, \
+            (self.dir / "stderr").read_text(errors="replace")
+        with socket.socket() as probe:
+            return probe.connect_ex(("127.0.0.1", self.tls)) == 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+    def end(self):
+        self.process.terminate()
+        try:
+            self.process.wait(WAIT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(WAIT_S)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+    def served(self):
+        """A line per request: connection, its number there, resumed (r or
+        .), method, path."""
+        path = self.dir / "access.log"
+        return [line.split() for line in path.read_text().splitlines()]
