@@ -46,6 +46,7 @@ ALLOWED = {
         "libyaml-0.so.2", "libwslay.so.1"},
     "libexec/egressd-tlsengine": DAEMON | {
         "libssl.so.3", "libcrypto.so.3", "libnghttp2.so.14"},
+    "libexec/egressd-fence": BASE | {"libnftnl.so.11", "libmnl.so.0"},
 }
 
 cases = Cases()
@@ -73,6 +74,17 @@ def hardened(program):
     assert re.search(r"GNU_STACK.* RW +0x", head), "executable stack"
     assert "__stack_chk_fail" in symbols, "no stack protector"
     assert "_chk@" in symbols, "not fortified"
+
+
+@cases.case
+def box_is_static():
+    """box runs in pods of any make: no library, no interpreter."""
+    path = BUILD / "libexec/egressd-box"
+    head = run(["readelf", "-h", "-l", "-d", "-W", path]).stdout
+    assert "NEEDED" not in head and "INTERP" not in head, head[-400:]
+    assert re.search(r"Type:\s+DYN", head), "not position independent"
+    assert "GNU_RELRO" in head, "no RELRO"
+    assert re.search(r"GNU_STACK.* RW +0x", head), "executable stack"
 
 
 @cases.case
