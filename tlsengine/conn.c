@@ -744,8 +744,9 @@ conn_relay(struct conn *cn)
 {
 	struct exchange	*ex = cn->cn_ex;
 	size_t		 room;
-	ssize_t		 n;
+	ssize_t		 n = 0;
 	void		*p;
+	bool		 end;
 
 	set_timer(&cn->cn_timer, settings.st_tunnel_ms);
 	for (;;) {
@@ -759,8 +760,9 @@ conn_relay(struct conn *cn)
 			return;
 		upstream_commit(ex, n);
 	}
+	end = p != NULL && (n == 0 || errno != EAGAIN);
 	upstream_flush(ex);
-	if (p != NULL && (n == 0 || errno != EAGAIN)) {
+	if (end) {
 		io_pause(&cn->cn_io);
 		exchange_request_end(ex);
 	}

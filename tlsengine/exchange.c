@@ -357,8 +357,8 @@ exchange_answer_end(struct exchange *ex)
 static bool
 can_repeat(const struct exchange *ex)
 {
-	return ex->ex_up->up_reused && !ex->ex_retried && !ex->ex_answered &&
-	    ex->ex_request_body == 0 &&
+	return ex->ex_up->up_reused && !ex->ex_retried &&
+	    ex->ex_up->up_io.io_in_total == ex->ex_in_before &&
 	    ex->ex_request.hd_framing == H1_NONE &&
 	    (ex->ex_request.hd_method == H1_GET ||
 	    ex->ex_request.hd_method == H1_HEAD ||

@@ -40,7 +40,8 @@ SSL_CTX			*server_ctx;
 
 static struct settings	 candidate;
 static uint64_t		 candidate_generation;
-static struct secret	*files[FILE_KIND_MAX];
+static struct secret	*files[FILE_KIND_MAX];	/* in force */
+static struct secret	*offered[FILE_KIND_MAX];
 static char		 refusal[PATH_LEN];
 
 uint64_t
@@ -84,7 +85,7 @@ tlsengine_parent_conf_engine(struct ipc *ip, const union msg *m)
 static int
 tlsengine_parent_conf_file(struct ipc *ip, const union msg *m)
 {
-	return child_read_file(ip, m, files, child_session, refusal,
+	return child_read_file(ip, m, offered, child_session, refusal,
 	    sizeof(refusal));
 }
 
@@ -96,8 +97,8 @@ tlsengine_begin(uint64_t gen)
 	candidate_generation = gen;
 	memset(&candidate, 0, sizeof(candidate));
 	for (i = 0; i < FILE_KIND_MAX; i++) {
-		secret_free(files[i]);
-		files[i] = NULL;
+		secret_free(offered[i]);
+		offered[i] = NULL;
 	}
 	refusal[0] = '\0';
 	listen_begin();
@@ -174,21 +175,43 @@ make_mint(void)
 	publish_trust();
 }
 
+static bool
+same_file(const struct secret *a, const struct secret *b)
+{
+	return a != NULL && b != NULL && a->sc_len == b->sc_len &&
+	    memcmp(a->sc_data, b->sc_data, a->sc_len) == 0;
+}
+
+static void
+take_files(void)
+{
+	static const char	 mark[] = "-----BEGIN CERTIFICATE-----";
+	const struct secret	*trust = offered[FILE_TRUST];
+	bool			 same = same_file(trust, files[FILE_TRUST]);
+	size_t			 i;
+
+	if (trust == NULL || memmem(trust->sc_data, trust->sc_len, mark,
+	    sizeof(mark) - 1) == NULL)
+		fatalx("session %s: upstream trust: there is none",
+		    child_session);
+	for (i = 0; i < FILE_KIND_MAX; i++) {
+		secret_free(files[i]);
+		files[i] = offered[i];
+		offered[i] = NULL;
+	}
+	if (!same)
+		upstream_trust_changed();
+}
+
 /* Engines have no vote: one that cannot work under this ends. */
 static void
 tlsengine_commit(void)
 {
-	const char	*why;
-
 	if (refusal[0] != '\0')
 		fatalx("session %s: %s", child_session, refusal);
 	if (policyd == NULL || recorder == NULL)
 		fatalx("session %s: a channel is missing", child_session);
-	if (files[FILE_TRUST] == NULL ||
-	    upstream_init(files[FILE_TRUST]->sc_data,
-	    files[FILE_TRUST]->sc_len, &why) == -1)
-		fatalx("session %s: upstream trust: %s", child_session,
-		    files[FILE_TRUST] == NULL ? "there is none" : why);
+	take_files();
 	settings = candidate;
 	generation = candidate_generation;
 	verdict_forget();
@@ -259,6 +282,7 @@ tlsengine_warm(void)
 #endif
 	if (mint_warm() == -1 || io_library_init() == -1)
 		fatalx("libssl cannot do what we need");
+	upstream_init();
 }
 
 int

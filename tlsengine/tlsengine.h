@@ -265,7 +265,8 @@ void		 exchange_fail(struct exchange *, int, const char *);
 void		 exchange_client_gone(struct exchange *, const char *);
 
 /* upstream.c */
-int		 upstream_init(const void *, size_t, const char **);
+void		 upstream_init(void);
+void		 upstream_trust_changed(void);
 struct upstream	*upstream_take(const struct exchange *);
 uint32_t	 upstream_dial(struct exchange *);
 int		 upstream_request(struct exchange *,

@@ -112,21 +112,20 @@ load_trust(X509_STORE *store, const void *pem, size_t len)
 	return n;
 }
 
-/* The bundle that origins are verified against; also on a reload. */
-int
-upstream_init(const void *pem, size_t len, const char **why)
+static SSL_CTX *
+make_client_ctx(void)
 {
 	static const unsigned char	 alpn[] = "\x08http/1.1";
+	const struct secret		*pem = trust_bundle();
 	SSL_CTX				*ctx;
-	unsigned int			 i;
 
-	*why = "out of memory";
 	if ((ctx = SSL_CTX_new(TLS_client_method())) == NULL)
-		return -1;
-	*why = "the trust bundle holds no certificate";
-	if (load_trust(SSL_CTX_get_cert_store(ctx), pem, len) == 0) {
+		return NULL;
+	if (load_trust(SSL_CTX_get_cert_store(ctx), pem->sc_data,
+	    pem->sc_len) == 0) {
+		log_warnx("upstream trust: no certificate can be read");
 		SSL_CTX_free(ctx);
-		return -1;
+		return NULL;
 	}
 	SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
@@ -136,16 +135,43 @@ upstream_init(const void *pem, size_t len, const char **why)
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT |
 	    SSL_SESS_CACHE_NO_INTERNAL);
 	SSL_CTX_sess_set_new_cb(ctx, keep_session);
+	return ctx;
+}
+
+/*
+ * Origins are verified against a bundle of a hundred roots and more, which
+ * takes longer to read than all else at a start: it is read with the first
+ * request that needs it.
+ */
+static SSL_CTX *
+up_ctx(void)
+{
+	if (client_ctx == NULL)
+		client_ctx = make_client_ctx();
+	return client_ctx;
+}
+
+/* Another bundle: what was verified under the old one counts no more. */
+void
+upstream_trust_changed(void)
+{
+	unsigned int	 i;
+
 	SSL_CTX_free(client_ctx);
-	client_ctx = ctx;
+	client_ctx = NULL;
 	for (i = 0; i < SESSIONS; i++) {
 		SSL_SESSION_free(sessions[i].session);
 		sessions[i].session = NULL;
 	}
+}
+
+void
+upstream_init(void)
+{
+	unsigned int	 i;
+
 	for (i = 0; i < POOLS; i++)
-		if (pools[i].tqh_last == NULL)
-			TAILQ_INIT(&pools[i]);
-	return 0;
+		TAILQ_INIT(&pools[i]);
 }
 
 static int
@@ -155,7 +181,7 @@ up_secure(struct upstream *up)
 	unsigned int	 i = place_bucket(&up->up_place) % SESSIONS;
 	SSL		*ssl;
 
-	if ((ssl = SSL_new(client_ctx)) == NULL)
+	if (up_ctx() == NULL || (ssl = SSL_new(client_ctx)) == NULL)
 		return -1;
 	SSL_set_app_data(ssl, up);
 	SSL_set_connect_state(ssl);
