@@ -46,6 +46,10 @@ blocks_put(struct blocks *bk, void *p)
 
 	if (bl == NULL)
 		return;
+	/* A sanitizer is to notice who uses it after this. */
+#ifdef SANITIZE
+	bk->bk_keep = 0;
+#endif
 	if (bk->bk_kept == bk->bk_keep) {
 		free(bl);
 		return;

@@ -42,6 +42,9 @@ static TAILQ_HEAD(, conn)	 dead = TAILQ_HEAD_INITIALIZER(dead);
 static unsigned int		 nconns;
 static struct event		 bury;
 
+/* For a head, on either side. */
+struct blocks	 in_blocks = { .bk_size = CONN_IN_SIZE, .bk_keep = 64 };
+
 static void	 conn_on_read(struct io *);
 static void	 conn_on_drain(struct io *);
 static void	 conn_on_secure(struct io *, const char *);
@@ -68,7 +71,7 @@ conn_bury(evutil_socket_t fd, short what, void *arg)
 	(void)fd, (void)what, (void)arg;
 	while ((cn = TAILQ_FIRST(&dead)) != NULL) {
 		TAILQ_REMOVE(&dead, cn, cn_entry);
-		free(cn->cn_in);
+		blocks_put(&in_blocks, cn->cn_in);
 		free(cn);
 	}
 }
@@ -158,7 +161,8 @@ conn_fill(struct conn *cn)
 {
 	ssize_t	 n;
 
-	if (cn->cn_in == NULL && (cn->cn_in = malloc(CONN_IN_SIZE)) == NULL) {
+	if (cn->cn_in == NULL &&
+	    (cn->cn_in = blocks_get(&in_blocks)) == NULL) {
 		conn_free(cn);
 		return -1;
 	}
@@ -249,7 +253,7 @@ conn_secure(struct conn *cn, const struct hello *he)
 		conn_free(cn);
 		return;
 	}
-	free(cn->cn_in);
+	blocks_put(&in_blocks, cn->cn_in);
 	cn->cn_in = NULL;
 	cn->cn_inlen = 0;
 }
@@ -456,7 +460,7 @@ conn_head(struct conn *cn)
 	} while ((more = conn_fill(cn)) == 1);
 	/* Between requests nothing is held. */
 	if (more == 0 && cn->cn_inlen == 0) {
-		free(cn->cn_in);
+		blocks_put(&in_blocks, cn->cn_in);
 		cn->cn_in = NULL;
 	}
 }
@@ -686,7 +690,7 @@ conn_next(struct conn *cn)
 	cn->cn_begun = false;
 	set_timer(&cn->cn_timer, settings.st_idle_ms);
 	if (rest == 0) {
-		free(cn->cn_in);
+		blocks_put(&in_blocks, cn->cn_in);
 		cn->cn_in = NULL;
 	}
 	io_resume(&cn->cn_io);

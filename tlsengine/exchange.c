@@ -28,6 +28,9 @@
 #include "log.h"
 #include "tlsengine.h"
 
+static struct blocks	 exchanges = {
+	.bk_size = sizeof(struct exchange), .bk_keep = 64
+};
 static TAILQ_HEAD(, exchange)	 waiting = TAILQ_HEAD_INITIALIZER(waiting);
 
 struct exchange *
@@ -35,7 +38,7 @@ exchange_new(struct conn *cn)
 {
 	struct exchange	*ex;
 
-	if ((ex = malloc(sizeof(*ex))) == NULL)
+	if ((ex = blocks_get(&exchanges)) == NULL)
 		return NULL;
 	memset(ex, 0, offsetof(struct exchange, ex_request));
 	ex->ex_conn = cn;
@@ -50,7 +53,29 @@ exchange_free(struct exchange *ex)
 		TAILQ_REMOVE(&waiting, ex, ex_entry);
 	EVP_MD_CTX_free(ex->ex_hash[0]);
 	EVP_MD_CTX_free(ex->ex_hash[1]);
-	free(ex);
+	blocks_put(&exchanges, ex);
+}
+
+/*
+ * Another version of HTTP, or TLS around it, would carry requests that nobody
+ * sees.  Each is a verdict's, so such an upgrade is not asked for; RFC 9110,
+ * 7.8 lets a server ignore it.
+ */
+static bool
+upgrade_hides_requests(const struct h1_str *to)
+{
+	static const char *const	 hide[] = { "h2", "http", "tls" };
+	size_t				 i, n;
+	const char			*p;
+
+	for (p = to->s; p < to->s + to->len; p++)
+		for (i = 0; i < sizeof(hide) / sizeof(hide[0]); i++) {
+			n = strlen(hide[i]);
+			if ((size_t)(to->s + to->len - p) >= n &&
+			    strncasecmp(p, hide[i], n) == 0)
+				return true;
+		}
+	return false;
 }
 
 /* What is evaluated is what is sent: one canonical path. */
@@ -61,6 +86,8 @@ exchange_path(struct exchange *ex, struct h1_error *he)
 
 	ex->ex_protocol = hd->hd_minor == 0 ? PROTOCOL_HTTP10 :
 	    PROTOCOL_HTTP11;
+	if (hd->hd_upgrade.s != NULL && upgrade_hides_requests(&hd->hd_upgrade))
+		ex->ex_request.hd_upgrade = (struct h1_str){ NULL, 0 };
 	/* A body may take the place of the head long before the last verdict. */
 	snprintf(ex->ex_method, sizeof(ex->ex_method), "%.*s",
 	    (int)hd->hd_method_text.len, hd->hd_method_text.s);
@@ -100,7 +127,7 @@ exchange_begin(struct exchange *ex, const char *mismatch)
 		exchange_ruled(ex, known);
 		return;
 	}
-	verdict_ask(ex, upstream_dial(ex));
+	verdict_ask(ex, upstream_kept(&ex->ex_place) ? 0 : upstream_dial(ex));
 }
 
 /* Every request first spends a credit: no record, no request. */

@@ -31,6 +31,7 @@
 
 #include <openssl/err.h>
 
+#include "blocks.h"
 #include "io.h"
 #include "log.h"
 
@@ -38,6 +39,9 @@
 #define ALERT_RECORD	7	/* header of 5, level, description */
 
 static BIO_METHOD	*io_method;
+static struct blocks	 out_blocks = {
+	.bk_size = IO_OUT_SIZE, .bk_keep = 32
+};
 
 static void	 io_on_read(evutil_socket_t, short, void *);
 static void	 io_on_write(evutil_socket_t, short, void *);
@@ -74,7 +78,7 @@ io_close(struct io *io)
 	}
 	close(io->io_fd);
 	free(io->io_pre);
-	free(io->io_out);
+	blocks_put(&out_blocks, io->io_out);
 	io->io_fd = -1;
 	io->io_ssl = NULL;
 	io->io_pre = io->io_out = NULL;
@@ -359,7 +363,8 @@ io_empty(const struct io *io)
 void *
 io_reserve(struct io *io, size_t *len)
 {
-	if (io->io_out == NULL && (io->io_out = malloc(IO_OUT_SIZE)) == NULL) {
+	if (io->io_out == NULL &&
+	    (io->io_out = blocks_get(&out_blocks)) == NULL) {
 		*len = 0;
 		return NULL;
 	}
@@ -471,7 +476,7 @@ io_flush(struct io *io)
 		event_add(&io->io_wev, NULL);
 		return 0;
 	}
-	free(io->io_out);
+	blocks_put(&out_blocks, io->io_out);
 	io->io_out = NULL;
 	io->io_outpos = 0;
 	io->io_full = false;

@@ -36,6 +36,7 @@
 #include <stdint.h>
 
 #include "addr.h"
+#include "blocks.h"
 #include "child.h"
 #include "h1.h"
 #include "hello.h"
@@ -192,8 +193,9 @@ struct upstream {
 	bool			 up_dead;	/* freed in a turn of its own */
 };
 
+/* A block holds a head, of a request or of an answer. */
 #define CONN_IN_SIZE	H1_HEAD_MAX
-#define UP_IN_SIZE	H1_HEAD_MAX
+#define UP_IN_SIZE	CONN_IN_SIZE
 
 /* tlsengine.c */
 extern struct settings		 settings;
@@ -229,6 +231,7 @@ void		 dns_accept(int);				/* TCP */
 void		 nflog_read(evutil_socket_t, short, void *);
 
 /* conn.c */
+extern struct blocks		 in_blocks;
 void		 conn_new(int, const struct addr *, uint16_t, bool);
 void		 conn_free(struct conn *);
 void		 conns_recheck(void);
@@ -267,6 +270,7 @@ void		 exchange_client_gone(struct exchange *, const char *);
 /* upstream.c */
 void		 upstream_init(void);
 void		 upstream_trust_changed(void);
+bool		 upstream_kept(const struct place *);
 struct upstream	*upstream_take(const struct exchange *);
 uint32_t	 upstream_dial(struct exchange *);
 int		 upstream_request(struct exchange *,

@@ -215,7 +215,7 @@ up_bury(evutil_socket_t fd, short what, void *arg)
 	while ((up = TAILQ_FIRST(&dead)) != NULL) {
 		TAILQ_REMOVE(&dead, up, up_entry);
 		free(up->up_head);
-		free(up->up_in);
+		blocks_put(&in_blocks, up->up_in);
 		free(up);
 	}
 }
@@ -391,6 +391,18 @@ up_on_secure(struct io *io, const char *why)
 
 /* ---- the pool ------------------------------------------------------------ */
 
+/* Whether there is a connection that the verdict may turn out to allow. */
+bool
+upstream_kept(const struct place *pc)
+{
+	struct upstream	*up;
+
+	TAILQ_FOREACH(up, &pools[place_bucket(pc)], up_entry)
+		if (place_same(&up->up_place, pc))
+			return true;
+	return false;
+}
+
 struct upstream *
 upstream_take(const struct exchange *ex)
 {
@@ -424,7 +436,7 @@ upstream_release(struct upstream *up, bool reusable)
 		upstream_drop(up);
 		return;
 	}
-	free(up->up_in);
+	blocks_put(&in_blocks, up->up_in);
 	up->up_in = NULL;
 	up->up_inlen = up->up_inpos = 0;
 	up->up_in_body = false;
@@ -527,7 +539,7 @@ up_fill(struct upstream *up)
 {
 	ssize_t	 n;
 
-	if (up->up_in == NULL && (up->up_in = malloc(UP_IN_SIZE)) == NULL)
+	if (up->up_in == NULL && (up->up_in = blocks_get(&in_blocks)) == NULL)
 		return -1;
 	if (up->up_inpos > 0) {
 		up->up_inlen -= up->up_inpos;
