@@ -51,7 +51,6 @@
  * not be run or found; a command that died of a signal makes box die of it.
  */
 
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 

@@ -44,6 +44,11 @@
 #define BOX_ADDRESS4	"198.18.0.1"
 #define BOX_ADDRESS6	"fd65:6772:6573:7364::1"
 
+/* What a machine may have set against us. */
+#define BOX_USERNS_HINT	"see user.max_user_namespaces, "		\
+			"kernel.unprivileged_userns_clone, "		\
+			"kernel.apparmor_restrict_unprivileged_userns"
+
 #define BOX_TRUST_DIR	"/etc/egressd-trust"
 #define BOX_LISTENERS	16
 

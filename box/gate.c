@@ -171,7 +171,7 @@ gate_await(struct box *bx)
 
 	do {
 		if ((left = end - gate_now_ms()) <= 0 ||
-		    (poll(&pfd, 1, left) == 0))
+		    poll(&pfd, 1, left) == 0)
 			errx(BOX_FAILED, "the gate did not answer in %d s",
 			    GO_TIMEOUT_MS / 1000);
 	} while (!gate_read(bx));

@@ -32,7 +32,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <sched.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

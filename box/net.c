@@ -81,7 +81,8 @@ net_link_up(struct netlink *nl)
 	ifi.ifi_flags = ifi.ifi_change = IFF_UP;
 	netlink_begin(nl, RTM_NEWLINK, 0, &ifi, sizeof(ifi));
 	if (netlink_talk(nl) == -1)
-		err(BOX_FAILED, "interface lo");
+		err(BOX_FAILED, "no rights in a user namespace ("
+		    BOX_USERNS_HINT "): interface lo");
 }
 
 static int
@@ -120,12 +121,12 @@ net_route(struct netlink *nl, const struct net_address *na)
 	return netlink_talk(nl);
 }
 
+/* For what the sandbox is no less tight without. */
 static void
 net_sysctl(const char *path, const char *value)
 {
 	int	 fd;
 
-	/* Comforts of the sandbox: it is as tight without them. */
 	if ((fd = open(path, O_WRONLY | O_CLOEXEC)) == -1)
 		return;
 	(void)!write(fd, value, strlen(value));
@@ -155,6 +156,7 @@ net_up(void)
 	net_parse(&na, AF_INET, BOX_ADDRESS4);
 	if (net_address(&nl, &na) == -1 || net_route(&nl, &na) == -1)
 		err(BOX_FAILED, "address and route of the sandbox");
+	net_sysctl("/proc/sys/net/ipv6/conf/lo/disable_ipv6", "0");
 	net_parse(&na, AF_INET6, BOX_ADDRESS6);
 	if (net_has_ipv6() &&
 	    (net_address(&nl, &na) == -1 || net_route(&nl, &na) == -1))

@@ -24,7 +24,6 @@
  * and may neither trace nor look into a process of box.
  */
 
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
@@ -72,9 +71,7 @@ ns_enter_outer(const struct box *bx)
 	if (bx->bx_uid == 0 && setgroups(0, NULL) == -1 && errno != EPERM)
 		err(BOX_FAILED, "setgroups");
 	if (unshare(CLONE_NEWUSER | CLONE_NEWNET) == -1)
-		err(BOX_FAILED, "no user namespace (user.max_user_namespaces, "
-		    "kernel.unprivileged_userns_clone and "
-		    "kernel.apparmor_restrict_unprivileged_userns decide)");
+		err(BOX_FAILED, "no user namespace (" BOX_USERNS_HINT ")");
 	ns_map(0, bx->bx_uid, 0, bx->bx_gid);
 }
 

@@ -138,8 +138,10 @@ paths_cwd(struct box *bx, const char *named)
 		bx->bx_cwd = bx->bx_paths[bx->bx_npaths - 1].bp_path;
 		return;
 	}
-	if ((bx->bx_cwd = getcwd(NULL, 0)) == NULL || *bx->bx_cwd != '/')
+	if ((bx->bx_cwd = getcwd(NULL, 0)) == NULL)
 		err(BOX_FAILED, "working directory");
+	if (*bx->bx_cwd != '/')
+		errx(BOX_FAILED, "working directory: %s", bx->bx_cwd);
 	if ((why = paths_why_not_cwd(bx, bx->bx_cwd)) != NULL)
 		box_notice(bx, "%s is not exposed: %s", bx->bx_cwd, why);
 	else

@@ -134,6 +134,7 @@ def host_sockets(who):
             listener.close()
         for path in paths:
             os.unlink(path)
+        where[0].rmdir()
     same(have, ["ECONNREFUSED"] + ["ENOENT"] * len(paths))
     same([li.visits for li in listeners], [0] * len(listeners))
 
@@ -272,16 +273,17 @@ def old_calls():
     """The same with the numbers of 32-bit programs."""
     if platform.machine() != "x86_64":
         raise Skip("not x86")
-    # push rbx; mov eax, nr; mov ebx, family; mov ecx, type; xor edx, edx; int 0x80; ...
+    # push rbx; mov eax, nr; mov ebx, b; mov ecx, c; xor edx, edx; int 0x80;
+    # pop rbx; ret
     have, _ = probe(place, "user", LIBC + """
 import mmap
 page = mmap.mmap(-1, 4096, prot=7)
 code = ctypes.addressof(ctypes.c_char.from_buffer(page))
 def old(nr, b, c):
+    word = lambda n: struct.pack("<I", n).hex()
     page.seek(0)
-    page.write(bytes.fromhex("53b8") + struct.pack("<I", nr) + bytes.fromhex("bb") +
-               struct.pack("<I", b) + bytes.fromhex("b9") + struct.pack("<I", c) +
-               bytes.fromhex("31d2cd805bc3"))
+    page.write(bytes.fromhex(f"53 b8{word(nr)} bb{word(b)} b9{word(c)}"
+                             "31d2 cd80 5b c3"))
     n = ctypes.CFUNCTYPE(ctypes.c_int)(code)()
     return errno.errorcode[-n] if n < 0 else "done"
 say([old(359, 40, 1), old(359, 2, 1), old(102, 1, 0), old(54, 0, 0x5412),

@@ -191,9 +191,9 @@ class Terminal:
         self.close()
 
 
-def python(code):
+def python(code, who="user"):
     """As an argument of a shell's command line."""
-    path = place.work("user") / f"{abs(hash(code))}.py"
+    path = place.work(who) / f"{abs(hash(code))}.py"
     path.write_text(code)
     path.chmod(0o644)
     return f"{PYTHON} {path}"
@@ -213,15 +213,23 @@ def interrupt_key(who):
 @cases.each(WHO)
 def stop_key(who):
     """^Z stops the job, fg continues it with the terminal."""
+    # It does not read meanwhile, or might get what is meant for the shell.
+    code = python("""
+import signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGCONT])
+print("up", flush=True)
+signal.sigwait([signal.SIGCONT])
+print("got", sys.stdin.readline(), flush=True)
+""", who)
     with Terminal(who) as t:
-        t.type(f"{t.box} sh -c 'echo up; read a; echo got $a'\r")
+        t.type(f"{t.box} {code}\r")
         t.expect(r"\nup\r")
         t.type("\x1a")
         t.expect(r"Stopped[^@]*@")
         t.type("echo shell is back\r")
         t.expect(r"\nshell is back\r\n@")
         t.type("fg\r")
-        t.expect(r"sh -c")
+        t.expect(r"python3")
         t.type("line\r")
         t.expect(r"\ngot line\r")
 

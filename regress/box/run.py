@@ -34,8 +34,9 @@ place = Place()
 
 DNS = """
 def question(label):
-    return (b"\\x12\\x34\\x01\\0\\0\\x01\\0\\0\\0\\0\\0\\0" + bytes([len(label)])
-            + label + b"\\4test\\0\\0\\1\\0\\1")
+    return (bytes.fromhex("1234 0100 0001 0000 0000 0000") +
+            bytes([len(label)]) + label + bytes.fromhex("04") + b"test" +
+            bytes.fromhex("00 0001 0001"))
 
 def ask_udp(server, label=b"name"):
     s = socket.socket(socket.AF_INET6 if ":" in server else socket.AF_INET,
@@ -292,7 +293,8 @@ def environment(who):
     given = {"http_proxy": "x", "HTTPS_PROXY": "x", "All_Proxy": "x",
              "no_proxy": "x", "SSH_AUTH_SOCK": "x", "DBUS_SESSION_BUS_ADDRESS":
              "x", "DISPLAY": ":0", "KUBECONFIG": "x", "DOCKER_HOST": "x",
-             "EGRESSD_SOCKET": "x", "XDG_RUNTIME_DIR": "x", "TMPDIR": "/nowhere",
+             "EGRESSD_SOCKET": "x", "XDG_RUNTIME_DIR": "x",
+             "TMPDIR": "/nowhere",
              "KEPT": "yes", "JAVA_TOOL_OPTIONS": "-Xmx1g", "proxy_kept": "yes"}
     have, _ = probe(place, who, "say(dict(os.environ))", env=given)
     for name in given:

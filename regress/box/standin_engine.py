@@ -144,9 +144,8 @@ class Engine:
 
     def stop(self):
         """As if the process had died: every descriptor is closed."""
-        if self.thread.is_alive():
-            self.waker.send(b"x")
-            self.thread.join(10)
+        self.waker.close()
+        self.thread.join(10)
 
     def die(self, _=None):
         for key in list(self.selector.get_map().values()):
