@@ -364,14 +364,13 @@ def read_until(text):
     while not lines or text not in lines[-1]:
         lines.append(log.recv(8192).decode(errors="replace").rstrip("\0"))
 
-def start():
-    return subprocess.run([egressd, "-f", conf, "-s", sock, "-vv"], cwd="/",
-                          stdin=subprocess.DEVNULL, stderr=2).returncode
-
-assert start() == 0
+# It is not done before somebody reads what it logs.
+start = subprocess.Popen([egressd, "-f", conf, "-s", sock, "-vv"], cwd="/",
+                         stdin=subprocess.DEVNULL, stderr=2)
+read_until("ready, generation 1")
+assert start.wait(20) == 0
 pid = int(pathlib.Path(sock[:-5] + ".pid").read_text())
 try:
-    read_until("ready, generation 1")
     os.kill(pid, signal.SIGHUP)
     read_until("in force, generation 2")
 finally:
