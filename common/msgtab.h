@@ -174,7 +174,7 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	U32(clients) U32(sessions)
 
 #define FIELDS_conf_session(U8, U16, U32, U64, STR, BYTES) \
-	STR(session, NAME_LEN) STR(policy, NAME_LEN)
+	STR(session, NAME_LEN) STR(policy, NAME_LEN) U8(on_full)
 
 /* Rules follow their policy, conditions their rule. */
 #define FIELDS_conf_policy(U8, U16, U32, U64, STR, BYTES) \
@@ -220,6 +220,7 @@ enum msg_fd { FD_NEVER, FD_MUST };
 
 #define FIELDS_conf_engine(U8, U16, U32, U64, STR, BYTES) \
 	STR(policy, NAME_LEN) U8(refuse) U32(capture) U8(capture_hash) \
+	U64(quota_out) \
 	U32(connections) U64(handshake_ms) U64(head_ms) U64(response_ms) \
 	U64(idle_ms) U64(tunnel_ms)
 
@@ -315,9 +316,12 @@ enum msg_fd { FD_NEVER, FD_MUST };
 #define FIELDS_socket_kind(U8, U16, U32, U64, STR, BYTES) \
 	U8(kind)
 
-/* So many requests more may be opened. */
+/*
+ * So many requests more may be opened.  While hold is set none may: records
+ * would be lost and the policy does not accept that.
+ */
 #define FIELDS_credit(U8, U16, U32, U64, STR, BYTES) \
-	U32(count)
+	U32(count) U8(hold)
 
 /* fields: the head's field lines, "name: value\r\n" each. */
 #define FIELDS_record_opened(U8, U16, U32, U64, STR, BYTES) \

@@ -107,6 +107,13 @@ const struct command command_test = {
 	.co_show = test_put,
 };
 
+const struct command command_verify = {
+	.co_synopsis = "verify FILE ...",
+	.co_help = "check the chain of audit files",
+	.co_run = verify_run,
+	.co_show = verify_put,
+};
+
 const struct command command_run = {
 	.co_synopsis = "run [options] -- COMMAND ...",
 	.co_help = "run a command in a sandbox, behind the gate",

@@ -56,27 +56,32 @@
 #define EXIT_DENIED		1
 #define EXIT_DECIDER		3		/* a decider would be asked */
 
+/* Of "verify", which reads files. */
+#define EXIT_BROKEN		1
+#define EXIT_UNREADABLE		3
+
 /* Of "run", for what is not the command's; as env(1) has it. */
 #define EXIT_NO_RUN		125
 
 /*
  * The kinds of records, in one place: the command line completes and
- * checks them from here, the text output takes its colours from here.
+ * checks them from here, the text output takes its words and colours from
+ * here.
  */
 #define RECORD_KINDS(X)							\
-	X("request_opened",	COLOUR_DIM)				\
-	X("request_allowed",	COLOUR_GREEN)				\
-	X("request_denied",	COLOUR_RED)				\
-	X("request_closed",	COLOUR_PLAIN)				\
-	X("request_failed",	COLOUR_RED)				\
-	X("decider_failure",	COLOUR_YELLOW)				\
-	X("session_started",	COLOUR_CYAN)				\
-	X("session_ended",	COLOUR_CYAN)				\
-	X("connection_refused",	COLOUR_RED)				\
-	X("name_asked",		COLOUR_DIM)				\
-	X("gap",		COLOUR_YELLOW)
+	X("request_opened",	"opened",	COLOUR_DIM)		\
+	X("request_allowed",	"allowed",	COLOUR_GREEN)		\
+	X("request_denied",	"denied",	COLOUR_RED)		\
+	X("request_closed",	"closed",	COLOUR_PLAIN)		\
+	X("request_failed",	"failed",	COLOUR_RED)		\
+	X("decider_failure",	"decider",	COLOUR_YELLOW)		\
+	X("session_started",	"started",	COLOUR_CYAN)		\
+	X("session_ended",	"ended",	COLOUR_CYAN)		\
+	X("connection_refused",	"refused",	COLOUR_RED)		\
+	X("name_asked",		"asked",	COLOUR_DIM)		\
+	X("gap",		"gap",		COLOUR_YELLOW)
 
-#define RECORD_KIND_COUNT_ONE(name, colour)	+ 1
+#define RECORD_KIND_COUNT_ONE(name, word, colour)	+ 1
 #define RECORD_KIND_COUNT	(0 RECORD_KINDS(RECORD_KIND_COUNT_ONE))
 
 struct invocation;
@@ -117,6 +122,8 @@ struct invocation {
 	const char		*in_policy;
 	const char		*in_method;
 	const char		*in_url;
+	const char		**in_files;
+	size_t			 in_nfiles;
 };
 
 struct client {
@@ -141,6 +148,18 @@ enum visible {
 	VISIBLE_TEXT,		/* by itself, or in a column of a table */
 	VISIBLE_QUOTED,		/* between double quotes */
 	VISIBLE_WORD		/* among other words: no space of any sort */
+};
+
+/* A part of a line, not terminated. */
+struct piece {
+	const char	*pc_text;
+	size_t		 pc_len;
+};
+
+struct strict {
+	const char	*st_line;
+	const char	*st_at;
+	const char	*st_end;
 };
 
 /* What a URL is about, in canonical form. */
@@ -185,6 +204,7 @@ extern const struct command	 command_reload;
 extern const struct command	 command_log_level;
 extern const struct command	 command_events;
 extern const struct command	 command_test;
+extern const struct command	 command_verify;
 extern const struct command	 command_run;
 extern const struct command	 command_help;
 
@@ -235,6 +255,10 @@ int	 run_run(const struct invocation *);
 /* status.c */
 void	 status_put(const cJSON *);
 
+/* strict.c */
+void	 strict_init(struct strict *, const char *, size_t);
+int	 strict_member(struct strict *, struct piece *, struct piece *);
+
 /* test.c */
 int	 test_run(const struct invocation *);
 void	 test_put(const cJSON *);
@@ -242,7 +266,12 @@ void	 test_put(const cJSON *);
 /* url.c */
 const char *url_parse(const char *, struct url *);
 
+/* verify.c */
+int	 verify_run(const struct invocation *);
+void	 verify_put(const cJSON *);
+
 /* visible.c */
+size_t	 utf8_decode(const char *, uint32_t *);
 size_t	 visible_put(FILE *, const char *, enum visible);
 void	 visible_put_json(FILE *, const char *);
 

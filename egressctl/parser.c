@@ -19,6 +19,7 @@
  * stand next; a token names the table after it.
  */
 
+#include <err.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -48,6 +49,7 @@ static int	set_kind(struct invocation *, const char *);
 static int	set_policy(struct invocation *, const char *);
 static int	set_method(struct invocation *, const char *);
 static int	set_url(struct invocation *, const char *);
+static int	set_file(struct invocation *, const char *);
 
 static const struct token t_log[];
 static const struct token t_level[];
@@ -58,6 +60,8 @@ static const struct token t_kinds[];
 static const struct token t_policy[];
 static const struct token t_method[];
 static const struct token t_url[];
+static const struct token t_file[];
+static const struct token t_files[];
 
 static const struct token t_main[] = {
 	{ KEYWORD, "status",	NULL,	   &command_status,	NULL },
@@ -66,6 +70,7 @@ static const struct token t_main[] = {
 	{ KEYWORD, "events",	t_events,  &command_events,	NULL },
 	{ KEYWORD, "run",	NULL,	   &command_run,	NULL },
 	{ KEYWORD, "test",	t_policy,  &command_test,	NULL },
+	{ KEYWORD, "verify",	t_file,	   &command_verify,	NULL },
 	{ KEYWORD, "help",	NULL,	   &command_help,	NULL },
 	{ 0 }
 };
@@ -95,7 +100,7 @@ static const struct token t_session[] = {
 	{ 0 }
 };
 
-#define KIND_TOKEN(name, colour)					\
+#define KIND_TOKEN(name, word, colour)					\
 	{ KEYWORD, name,	t_kinds,   NULL,		set_kind },
 
 static const struct token t_kind[] = {
@@ -122,6 +127,17 @@ static const struct token t_method[] = {
 
 static const struct token t_url[] = {
 	{ WORD,	   "URL",	NULL,	   NULL,		set_url },
+	{ 0 }
+};
+
+static const struct token t_file[] = {
+	{ WORD,	   "file",	t_files,   NULL,		set_file },
+	{ 0 }
+};
+
+static const struct token t_files[] = {
+	{ END,	   NULL,	NULL,	   NULL,		NULL },
+	{ WORD,	   "file",	t_files,   NULL,		set_file },
 	{ 0 }
 };
 
@@ -174,6 +190,17 @@ static int
 set_url(struct invocation *in, const char *word)
 {
 	in->in_url = word;
+	return 0;
+}
+
+static int
+set_file(struct invocation *in, const char *word)
+{
+	in->in_files = reallocarray(in->in_files, in->in_nfiles + 1,
+	    sizeof(*in->in_files));
+	if (in->in_files == NULL)
+		err(EXIT_USAGE, NULL);
+	in->in_files[in->in_nfiles++] = word;
 	return 0;
 }
 

@@ -22,6 +22,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "egressctl.h"
@@ -29,7 +30,12 @@
 #define WIDTH_AT	24
 #define WIDTH_SEQ	6
 #define WIDTH_SESSION	16
-#define WIDTH_KIND	18
+#define WIDTH_KIND	7
+#define WIDTH_METHOD	7
+#define WIDTH_URL	40
+#define WIDTH_STATUS	3
+
+#define EXACT_BELOW	10000	/* larger counts of bytes are rounded */
 
 #define COLOUR_PLAIN	""
 #define COLOUR_DIM	"\033[2m"
@@ -39,13 +45,16 @@
 #define COLOUR_CYAN	"\033[36m"
 #define COLOUR_OFF	"\033[0m"
 
-#define KIND_COLOUR(name, colour)	{ name, colour },
+struct kind {
+	const char	*kd_name;
+	const char	*kd_word;
+	const char	*kd_colour;
+};
 
-static const struct {
-	const char	*name;
-	const char	*colour;
-} kinds[] = {
-	RECORD_KINDS(KIND_COLOUR)
+#define KIND_ENTRY(name, word, colour)	{ name, word, colour },
+
+static const struct kind kinds[] = {
+	RECORD_KINDS(KIND_ENTRY)
 };
 
 static int
@@ -57,15 +66,17 @@ want_colour(void)
 	    term != NULL && strcmp(term, "dumb") != 0;
 }
 
-static const char *
-kind_colour(const char *kind)
+/* A kind that we do not know is its own word. */
+static struct kind
+kind_find(const char *name)
 {
-	size_t	i;
+	struct kind	unknown = { name, name, COLOUR_PLAIN };
+	size_t		i;
 
-	for (i = 0; kind != NULL && i < sizeof(kinds) / sizeof(kinds[0]); i++)
-		if (strcmp(kinds[i].name, kind) == 0)
-			return kinds[i].colour;
-	return COLOUR_PLAIN;
+	for (i = 0; name != NULL && i < sizeof(kinds) / sizeof(kinds[0]); i++)
+		if (strcmp(kinds[i].kd_name, name) == 0)
+			return kinds[i];
+	return unknown;
 }
 
 static void
@@ -89,13 +100,13 @@ put_column(const cJSON *record, const char *name, size_t width)
 static void
 put_kind(const cJSON *record)
 {
-	const char	*colour = "";
+	struct kind	kind = kind_find(json_string(record, "kind"));
+	int		coloured = want_colour() && *kind.kd_colour != '\0';
 
-	if (want_colour())
-		colour = kind_colour(json_string(record, "kind"));
-	fputs(colour, stdout);
-	put_column(record, "kind", WIDTH_KIND);
-	if (*colour != '\0')
+	if (coloured)
+		fputs(kind.kd_colour, stdout);
+	put_space(put_word(kind.kd_word), WIDTH_KIND);
+	if (coloured)
 		fputs(COLOUR_OFF, stdout);
 }
 
@@ -142,36 +153,125 @@ is_default_port(const char *scheme, double port)
 	    (strcmp(scheme, "http") == 0 && port == 80);
 }
 
-static void
-put_request(const cJSON *record, const cJSON *request)
+/* Columns taken. */
+static size_t
+put_host(const char *host)
+{
+	size_t	columns = 2;
+
+	if (host == NULL || strchr(host, ':') == NULL)
+		return put_word(host);
+	putchar('[');
+	columns += put_word(host);
+	putchar(']');
+	return columns;
+}
+
+/* What never became a request has no scheme; then this is host and port. */
+static size_t
+put_url(const cJSON *request)
 {
 	const cJSON	*port = json_get(request, "port");
-	const char	*method = json_string(request, "method");
 	const char	*scheme = json_string(request, "scheme");
-	const char	*host = json_string(request, "host");
 	const char	*path = json_string(request, "path");
+	size_t		 columns = 0;
 
-	putchar(' ');
-	put_word(method);
-	putchar(' ');
-	put_word(scheme);
-	fputs("://", stdout);
-	if (host != NULL && strchr(host, ':') != NULL) {
-		putchar('[');
-		put_word(host);
-		putchar(']');
-	} else
-		put_word(host);
+	if (scheme != NULL)
+		columns += put_word(scheme) + (size_t)printf("://");
+	columns += put_host(json_string(request, "host"));
 	if (cJSON_IsNumber(port) && (scheme == NULL ||
 	    !is_default_port(scheme, port->valuedouble))) {
 		putchar(':');
-		json_put(stdout, port);
+		columns += 1 + json_put(stdout, port);
 	}
 	if (path != NULL)
-		put_word(path);
-	put_field("status", request, "response_status");
-	put_field("in", record, "bytes_in");
-	put_field("out", record, "bytes_out");
+		columns += put_word(path);
+	return columns;
+}
+
+/* A zero says nothing; the exact number is in the JSON. */
+static void
+put_bytes(const char *label, const cJSON *count)
+{
+	static const char	 units[] = "kMGTP";
+	const char		*unit = units;
+	double			 n;
+
+	if (!cJSON_IsNumber(count) || (n = count->valuedouble) <= 0)
+		return;
+	printf(" %s=", label);
+	if (n < EXACT_BELOW) {
+		json_put(stdout, count);
+		return;
+	}
+	for (n /= 1000; n >= 999.95 && unit[1] != '\0'; n /= 1000)
+		unit++;
+	printf("%.1f%c", n, *unit);
+}
+
+/* Milliseconds since the epoch, of a time as the recorder writes it; or -1. */
+static int64_t
+parse_time(const char *s)
+{
+	struct tm	 tm = { 0 };
+	const char	*rest = NULL;
+
+	if (s != NULL)
+		rest = strptime(s, "%Y-%m-%dT%H:%M:%S", &tm);
+	if (rest == NULL || *rest != '.' || strlen(rest) != strlen(".678Z"))
+		return -1;
+	return (int64_t)timegm(&tm) * 1000 + strtol(rest + 1, NULL, 10);
+}
+
+static void
+put_duration(const cJSON *request)
+{
+	int64_t	from = parse_time(json_string(request, "started_at"));
+	int64_t	to = parse_time(json_string(request, "finished_at"));
+
+	if (from == -1 || to <= from)
+		return;
+	if (to - from < 10000)
+		printf(" %dms", (int)(to - from));
+	else
+		printf(" %.1fs", (double)(to - from) / 1000);
+}
+
+/* How it ended: only the last record of a request has a status, or null. */
+static void
+put_end(const cJSON *record, const cJSON *request)
+{
+	const cJSON	*status;
+
+	status = cJSON_GetObjectItemCaseSensitive(request, "response_status");
+	if (status != NULL) {
+		putchar(' ');
+		put_space(cJSON_IsNumber(status) ? json_put(stdout, status) :
+		    put_word(cJSON_GetStringValue(status)), WIDTH_STATUS);
+	}
+	put_bytes("in", json_get(record, "bytes_in"));
+	put_bytes("out", json_get(record, "bytes_out"));
+	put_duration(request);
+}
+
+/* The address is as wide as most, if anything stands after it. */
+static void
+put_request(const cJSON *record, const cJSON *request)
+{
+	const char	*method = json_string(request, "method");
+	size_t		 columns;
+
+	if (method == NULL && json_string(request, "scheme") == NULL)
+		method = json_string(request, "protocol");
+	putchar(' ');
+	put_space(put_word(method), WIDTH_METHOD);
+	putchar(' ');
+	columns = put_url(request);
+	if (cJSON_HasObjectItem(request, "response_status") ||
+	    json_get(record, "reason") != NULL ||
+	    json_get(record, "matched_rule") != NULL)
+		put_space(columns, WIDTH_URL);
+	put_end(record, request);
 }
 
 static void

@@ -46,8 +46,12 @@
 static struct {
 	const char	*directory;	/* for a private daemon's socket */
 	int		 verbose;
+	int		 quiet;
+	int		 elsewhere;	/* -w: not in the working directory */
 	char	       **argv;		/* of box */
 	size_t		 argc;
+	const char     **writable;	/* what the sandbox may write to */
+	size_t		 nwritable;
 	char		 engine[16];	/* box's end of the pair, for argv */
 	struct client	 client;
 	struct private	 private;
@@ -102,18 +106,22 @@ take_option(struct invocation *in, int ch)
 		run.verbose = 1;
 		break;
 	case 'q':
+		run.quiet = 1;
 		box_option("-q", NULL);
 		break;
 	case 'r':
 		box_option("-r", NULL);
 		break;
 	case 'w':
+		run.elsewhere = 1;
+		run.writable[run.nwritable++] = optarg;
 		box_option("-w", optarg);
 		break;
 	case 'x':
 		box_option("-x", optarg);
 		break;
 	case 'X':
+		run.writable[run.nwritable++] = optarg;
 		box_option("-X", optarg);
 		break;
 	default:
@@ -126,17 +134,73 @@ run_take(struct invocation *in, int argc, char *argv[])
 {
 	int	ch;
 
-	if ((run.argv = calloc((size_t)argc + 8, sizeof(*run.argv))) == NULL)
+	if ((run.argv = calloc((size_t)argc + 8, sizeof(*run.argv))) == NULL ||
+	    (run.writable = calloc((size_t)argc, sizeof(*run.writable))) ==
+	    NULL)
 		err(EXIT_NO_RUN, NULL);
 	box_arg("egressd-box");
 	box_option("-e", run.engine);
 	while ((ch = getopt(argc, argv, "+f:n:p:qrs:S:vw:x:X:")) != -1)
 		take_option(in, ch);
-	if (optind >= argc)
+	if (optind >= argc || (in->in_conf != path_conf &&
+	    in->in_socket != path_socket &&
+	    in->in_socket != getenv(SOCKET_VARIABLE)))
 		usage();
 	box_arg("--");
 	for (; optind < argc; optind++)
 		box_arg(argv[optind]);
+}
+
+/* ---- what the sandbox may change ----------------------------------------- */
+
+static int
+is_below(const char *path, const char *dir)
+{
+	size_t	len = strlen(dir);
+
+	return strncmp(path, dir, len) == 0 && path[len] == '/';
+}
+
+static void
+warn_if_below(const char *path, const char *dir)
+{
+	char	real[PATH_MAX];
+
+	if (realpath(dir, real) == NULL || !is_below(path, real))
+		return;
+	fputs("egressctl: warning: ", stderr);
+	visible_put(stderr, path, VISIBLE_TEXT);
+	fprintf(stderr, " is in %s, where the sandbox may write\n", real);
+}
+
+/* As far as box shows it: not a home, and nothing right below the root. */
+static int
+shows_working_directory(char *dir, size_t size)
+{
+	const char	*home = getenv("HOME");
+
+	return !run.elsewhere && getcwd(dir, size) != NULL &&
+	    strchr(dir + 1, '/') != NULL && (home == NULL ||
+	    (strcmp(home, dir) != 0 && !is_below(home, dir)));
+}
+
+/*
+ * An agent that can write to its own policy obeys another one the next time,
+ * and one that can write to the records has made none.
+ */
+static void
+warn_if_writable(const cJSON *file)
+{
+	char	dir[PATH_MAX], real[PATH_MAX];
+	size_t	i;
+
+	if (!cJSON_IsString(file) || run.quiet ||
+	    realpath(file->valuestring, real) == NULL)
+		return;
+	for (i = 0; i < run.nwritable; i++)
+		warn_if_below(real, run.writable[i]);
+	if (shows_working_directory(dir, sizeof(dir)))
+		warn_if_below(real, dir);
 }
 
 /* ---- the daemon ---------------------------------------------------------- */
@@ -190,15 +254,17 @@ greet_daemon(const struct invocation *in)
 	const cJSON	*file;
 	cJSON		*answer, *request;
 
+	if ((answer = ask(in, exchange_request("status"), -1)) == NULL)
+		return -1;
 	if (run.private.pv_pid != 0 && !run.verbose) {
 		request = exchange_request("log.level");
 		cJSON_AddStringToObject(request, "level", "warn");
 		cJSON_Delete(ask(in, request, -1));
 	}
-	if ((answer = ask(in, exchange_request("status"), -1)) == NULL)
-		return -1;
+	file = json_get(json_get(answer, "audit"), "file");
+	warn_if_writable(json_get(answer, "configuration"));
+	warn_if_writable(file);
 	if (run.verbose) {
-		file = json_get(json_get(answer, "audit"), "file");
 		fputs("egressctl: records: ", stderr);
 		json_put(stderr, file);
 		fputs(file == NULL ? " (no audit file)\n" : "\n", stderr);

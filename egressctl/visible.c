@@ -35,7 +35,7 @@
  * Decodes one character of well-formed UTF-8 (RFC 3629 section 4: no
  * overlong forms, no surrogates) and returns its length, or 0.
  */
-static size_t
+size_t
 utf8_decode(const char *s, uint32_t *code)
 {
 	static const uint32_t	 least[] = { 0, 0, 0x80, 0x800, 0x10000 };

@@ -66,7 +66,8 @@ send_sessions(struct ipc *ip, const struct config *conf)
 
 	TAILQ_FOREACH(ss, &conf->cf_sessions, ss_entry)
 		ipc_send(ip, -1, CONF_SESSION, conf_session,
-		    .session = ss->ss_name, .policy = ss->ss_policy_name);
+		    .session = ss->ss_name, .policy = ss->ss_policy_name,
+		    .on_full = ss->ss_policy->pl_audit_full);
 }
 
 static void
@@ -232,6 +233,7 @@ slice_engine(struct proc *pr, const struct config *conf, struct runtime *rt)
 	ipc_send(pr->pr_ipc, -1, CONF_ENGINE, conf_engine,
 	    .policy = pl->pl_name, .refuse = pl->pl_refuse,
 	    .capture = pl->pl_capture, .capture_hash = pl->pl_capture_hash,
+	    .quota_out = pl->pl_quota_out,
 	    .connections = conf->cf_limit[CONF_LIMIT_CONNECTIONS],
 	    .handshake_ms = t[CONF_TIMEOUT_HANDSHAKE],
 	    .head_ms = t[CONF_TIMEOUT_HEAD],

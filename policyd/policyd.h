@@ -144,7 +144,7 @@ int	 policyd_engine_ask(struct ipc *, const union msg *);
 /* passed.c: what clients pass beside their bytes. */
 struct passed {
 	int			 ps_fd;		/* -1: none */
-	int			 ps_spoilt;	/* there were more, or one is lost */
+	int			 ps_spoilt;	/* more, or one is lost */
 };
 
 void	 passed_init(struct passed *);

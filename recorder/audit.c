@@ -57,16 +57,18 @@ static struct {
 } next;
 
 static struct event	*turn, *tick;
+static void		(*audit_changed)(int broken);
 
 static void	 audit_on_turn(evutil_socket_t, short, void *);
 static void	 audit_on_tick(evutil_socket_t, short, void *);
 
 void
-audit_init(struct event_base *base)
+audit_init(struct event_base *base, void (*changed)(int))
 {
 	/* A limit of file size is an outage like a full disk. */
 	if (signal(SIGXFSZ, SIG_IGN) == SIG_ERR)
 		fatal("signal SIGXFSZ");
+	audit_changed = changed;
 	audit.au_fd = next.nx_fd = -1;
 	if ((turn = event_new(base, -1, 0, audit_on_turn, NULL)) == NULL ||
 	    (tick = event_new(base, -1, 0, audit_on_tick, NULL)) == NULL)
@@ -134,10 +136,19 @@ cut_torn(void)
 	return 0;
 }
 
+/* Whoever makes records hears that they are being lost, or no more. */
+static void
+audit_tell(int broken)
+{
+	audit.au_broken = broken;
+	if (audit_changed != NULL)
+		audit_changed(broken);
+}
+
 static void
 audit_break(const char *reason)
 {
-	audit.au_broken = 1;
+	audit_tell(1);
 	memset(&audit.au_gap, 0, sizeof(audit.au_gap));
 	audit.au_gap.ga_reason = reason;
 }
@@ -215,7 +226,7 @@ audit_mend(void)
 	}
 	log_info("%s: goes on with record %llu after a gap: %s", audit.au_path,
 	    (unsigned long long)ln.ln_link.li_seq, audit.au_gap.ga_reason);
-	audit.au_broken = 0;
+	audit_tell(0);
 	audit.au_end = ln.ln_link;
 	chain_join(&ln.ln_link);
 	follower_send(&ln);
@@ -272,7 +283,8 @@ audit_close(void)
 		close(audit.au_fd);
 	audit.au_fd = -1;
 	audit.au_torn = 0;
-	audit.au_broken = 0;
+	if (audit.au_broken)
+		audit_tell(0);
 }
 
 void

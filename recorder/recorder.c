@@ -160,7 +160,7 @@ static void
 recorder_warm(void)
 {
 	chain_init();
-	audit_init(child_base);
+	audit_init(child_base, engines_hold);
 	follower_init(child_base);
 	/* After libcrypto's own, to run before it. */
 	if (atexit(recorder_exit) != 0)

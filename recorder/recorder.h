@@ -87,7 +87,7 @@ uint64_t		 chain_now(void);
 const char		*chain_time(uint64_t);
 
 /* audit.c */
-void		 audit_init(struct event_base *);
+void		 audit_init(struct event_base *, void (*)(int));
 int		 audit_listens(void);
 const char	*audit_path(void);
 void		 audit_append(const struct line *);
@@ -134,8 +134,11 @@ int		 recorder_parent_conf_redact(struct ipc *, const union msg *);
 int		 recorder_parent_conf_session(struct ipc *,
 		    const union msg *);
 
+int		 redact_may_lose(const char *);
+
 /* request.c */
 void		 engine_new(const struct msg_channel *, int);
+void		 engines_hold(int);
 
 extern const struct sandbox	 recorder_sandbox;
 

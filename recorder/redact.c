@@ -27,11 +27,10 @@
 #include <strings.h>
 
 #include "log.h"
+#include "policy.h"
 #include "recorder.h"
 
 #define REDACTED	"[redacted]"
-
-enum { REDACT_HEADER, REDACT_QUERY };	/* as the parent numbers them */
 
 struct redact {
 	TAILQ_ENTRY(redact)	 rd_entry;
@@ -44,6 +43,7 @@ struct belongs {
 	TAILQ_ENTRY(belongs)	 be_entry;
 	char			 be_session[NAME_LEN + 1];
 	char			 be_policy[NAME_LEN + 1];
+	uint8_t			 be_on_full;
 };
 
 struct redacts {
@@ -124,7 +124,20 @@ recorder_parent_conf_session(struct ipc *ip, const union msg *m)
 	strlcpy(be->be_session, m->conf_session.session,
 	    sizeof(be->be_session));
 	strlcpy(be->be_policy, m->conf_session.policy, sizeof(be->be_policy));
+	be->be_on_full = m->conf_session.on_full;
 	TAILQ_INSERT_TAIL(&candidate.rs_sessions, be, be_entry);
+	return 0;
+}
+
+/* Whether a session goes on while records are lost; in doubt it does not. */
+int
+redact_may_lose(const char *session)
+{
+	struct belongs	*be;
+
+	TAILQ_FOREACH(be, &running.rs_sessions, be_entry)
+		if (strcmp(be->be_session, session) == 0)
+			return be->be_on_full == FULL_GAP;
 	return 0;
 }
 

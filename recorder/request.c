@@ -63,12 +63,16 @@ struct request {
 RB_HEAD(requests, request);
 
 struct engine {
+	TAILQ_ENTRY(engine)	 en_entry;
+	struct ipc		*en_ipc;
 	char			 en_session[NAME_LEN + 1];
 	uint32_t		 en_instance;
 	uint32_t		 en_spent;	/* credit to give back */
 	uint32_t		 en_open;
 	struct requests		 en_requests;
 };
+
+static TAILQ_HEAD(, engine)	 engines = TAILQ_HEAD_INITIALIZER(engines);
 
 static int	 request_cmp(const struct request *, const struct request *);
 RB_PROTOTYPE(requests, request, rq_entry, request_cmp)
@@ -134,6 +138,14 @@ request_free(struct engine *en, struct request *rq)
 	free(rq);
 }
 
+static int	 losing;	/* the audit file cannot be written */
+
+static int
+on_hold(const struct engine *en)
+{
+	return losing && !redact_may_lose(en->en_session);
+}
+
 /* What an engine has used up comes back once its records are made. */
 static void
 credit_return(struct ipc *ip)
@@ -142,7 +154,8 @@ credit_return(struct ipc *ip)
 
 	if (en->en_spent < CREDIT_BATCH)
 		return;
-	ipc_send(ip, -1, CREDIT, credit, .count = en->en_spent);
+	ipc_send(ip, -1, CREDIT, credit, .count = en->en_spent,
+	    .hold = on_hold(en));
 	en->en_spent = 0;
 }
 
@@ -543,8 +556,24 @@ recorder_engine_gone(struct ipc *ip, const char *why)
 		    RECORD_REQUEST_DENIED, now, "no_engine", NULL);
 		request_free(en, rq);
 	}
+	TAILQ_REMOVE(&engines, en, en_entry);
 	free(en);
 	ipc_free(ip);
+}
+
+/*
+ * The audit file cannot be written, or can again.  A policy that says nothing
+ * else wants no request that nobody can account for.
+ */
+void
+engines_hold(int broken)
+{
+	struct engine	*en;
+
+	losing = broken;
+	TAILQ_FOREACH(en, &engines, en_entry)
+		ipc_send(en->en_ipc, -1, CREDIT, credit, .count = 0,
+		    .hold = on_hold(en));
 }
 
 void
@@ -561,5 +590,8 @@ engine_new(const struct msg_channel *mc, int fd)
 	ip = child_engine(mc, fd, engine_handlers);
 	ip->ip_arg = en;
 	ip->ip_gone = recorder_engine_gone;
-	ipc_send(ip, -1, CREDIT, credit, .count = CREDIT_MAX);
+	en->en_ipc = ip;
+	TAILQ_INSERT_TAIL(&engines, en, en_entry);
+	ipc_send(ip, -1, CREDIT, credit, .count = CREDIT_MAX,
+	    .hold = on_hold(en));
 }

@@ -183,6 +183,11 @@ conn_fill(struct conn *cn)
 	}
 	if (cn->cn_ex != NULL)
 		exchange_client_gone(cn->cn_ex, "stream_broken");
+	else if (cn->cn_io.io_ssl != NULL && cn->cn_requests == 0)
+		/* Some clients look at the certificate only now. */
+		report_other(RECORD_REQUEST_FAILED, PROTOCOL_TLS,
+		    cn->cn_place.pc_host, cn->cn_place.pc_port,
+		    "stream_broken");
 	conn_free(cn);
 	return -1;
 }

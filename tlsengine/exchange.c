@@ -31,6 +31,7 @@
 static struct blocks	 exchanges = {
 	.bk_size = sizeof(struct exchange), .bk_keep = 64
 };
+static uint64_t	 sent_out;	/* bytes of all requests' bodies */
 static TAILQ_HEAD(, exchange)	 waiting = TAILQ_HEAD_INITIALIZER(waiting);
 
 struct exchange *
@@ -112,6 +113,16 @@ exchange_end(struct exchange *ex)
 
 /* ---- beginning ----------------------------------------------------------- */
 
+/* What the session may still send in bodies. */
+static uint64_t
+quota_left(void)
+{
+	if (settings.st_quota_out == 0)
+		return UINT64_MAX;
+	return settings.st_quota_out > sent_out ?
+	    settings.st_quota_out - sent_out : 0;
+}
+
 static void
 exchange_begin(struct exchange *ex, const char *mismatch)
 {
@@ -120,6 +131,11 @@ exchange_begin(struct exchange *ex, const char *mismatch)
 	ex->ex_id = report_opened(ex);
 	if (mismatch != NULL) {
 		refuse(ex, 421, mismatch);
+		return;
+	}
+	if (report_held() || quota_left() == 0) {
+		refuse(ex, report_held() ? 503 : 403, report_held() ?
+		    "audit_full" : "quota");
 		return;
 	}
 	ex->ex_state = EX_VERDICT;
@@ -287,12 +303,14 @@ exchange_no_upstream(struct exchange *ex, const char *why)
 int
 exchange_request_data(struct exchange *ex, const void *data, size_t len)
 {
-	if (len > ex->ex_ruling.rl_body - ex->ex_request_body) {
+	if (len > ex->ex_ruling.rl_body - ex->ex_request_body ||
+	    len > quota_left()) {
 		exchange_fail(ex, 413, "quota");
 		return -1;
 	}
 	report_body(ex, 0, ex->ex_request_body, data, len);
 	ex->ex_request_body += len;
+	sent_out += len;
 	return 0;
 }
 

@@ -36,7 +36,8 @@
 #include "log.h"
 
 #define TLS_ALERT	21
-#define ALERT_RECORD	7	/* header of 5, level, description */
+#define RECORD_HEADER	5
+#define ALERT_RECORD	7	/* header, level, description */
 
 static BIO_METHOD	*io_method;
 static struct blocks	 out_blocks = {
@@ -138,12 +139,21 @@ io_tell(struct io *io)
 
 /* ---- the BIO ------------------------------------------------------------- */
 
+/* It may come alone, or behind what is there to please middleboxes. */
 static void
 io_look_for_alert(struct io *io, const unsigned char *p, size_t len)
 {
-	if (io->io_handshake && len == ALERT_RECORD && p[0] == TLS_ALERT &&
-	    p[3] == 0 && p[4] == 2)
-		io->io_alert = p[6];
+	size_t	 record;
+
+	while (io->io_handshake && len >= ALERT_RECORD) {
+		record = RECORD_HEADER + (p[3] << 8 | p[4]);
+		if (p[0] == TLS_ALERT && record == ALERT_RECORD)
+			io->io_alert = p[6];
+		if (record > len)
+			break;
+		p += record;
+		len -= record;
+	}
 }
 
 static int
@@ -224,6 +234,17 @@ tls_reason(void)
 	return text != NULL ? text : "connection closed";
 }
 
+/* An alert that was encrypted, as the library saw it. */
+static void
+io_alert_of_library(struct io *io)
+{
+	int	 reason = ERR_GET_REASON(ERR_peek_error());
+
+	if (reason > SSL_AD_REASON_OFFSET &&
+	    reason <= SSL_AD_REASON_OFFSET + UINT8_MAX)
+		io->io_alert = reason - SSL_AD_REASON_OFFSET;
+}
+
 static void
 io_shake_hands(struct io *io)
 {
@@ -243,6 +264,7 @@ io_shake_hands(struct io *io)
 		event_add(&io->io_wev, NULL);
 		break;
 	default:
+		io_alert_of_library(io);
 		io_break(io, tls_reason());
 	}
 }

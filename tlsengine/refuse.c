@@ -25,9 +25,8 @@
 #include <string.h>
 
 #include "jsonw.h"
+#include "policy.h"
 #include "tlsengine.h"
-
-#define REFUSE_403	0	/* as egressd.conf has it */
 
 /* The body; the reason may hold an origin's words, so it is escaped. */
 static size_t

@@ -27,6 +27,7 @@
 #include "tlsengine.h"
 
 static uint32_t	 credits;
+static bool	 held;		/* records would be lost */
 static uint64_t	 last_request;
 
 bool
@@ -38,12 +39,19 @@ report_credit(void)
 	return true;
 }
 
+bool
+report_held(void)
+{
+	return held;
+}
+
 int
 tlsengine_recorder_credit(struct ipc *ip, const union msg *m)
 {
 	if (m->credit.count > UINT32_MAX - credits)
 		return ipc_bad(ip, "credit %u", m->credit.count);
 	credits += m->credit.count;
+	held = m->credit.hold != 0;
 	exchange_credit();
 	return 0;
 }

@@ -74,6 +74,7 @@ tlsengine_parent_conf_engine(struct ipc *ip, const union msg *m)
 	candidate.st_capture = me->capture;
 	candidate.st_capture_hash = me->capture_hash;
 	candidate.st_connections = me->connections;
+	candidate.st_quota_out = me->quota_out;
 	candidate.st_handshake_ms = me->handshake_ms;
 	candidate.st_head_ms = me->head_ms;
 	candidate.st_response_ms = me->response_ms;

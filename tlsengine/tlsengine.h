@@ -51,6 +51,7 @@ struct settings {
 	uint8_t		 st_capture_hash;
 	uint32_t	 st_capture;
 	uint32_t	 st_connections;
+	uint64_t	 st_quota_out;	/* bytes in all, 0: no end */
 	uint64_t	 st_handshake_ms;
 	uint64_t	 st_head_ms;
 	uint64_t	 st_response_ms;
@@ -297,6 +298,7 @@ int		 tlsengine_policyd_verdict(struct ipc *, const union msg *);
 
 /* report.c: records */
 bool		 report_credit(void);
+bool		 report_held(void);
 int		 tlsengine_recorder_credit(struct ipc *, const union msg *);
 uint64_t	 report_opened(struct exchange *);
 void		 report_verdict(const struct exchange *);

@@ -660,6 +660,17 @@ def no_route():
 
 
 @cases.case
+def telling_failure():
+    """That IPv6 has no route is not what is worth saying."""
+    hosts = [("a.test", where) for where in ("2a00:2::1", "2a00:3::1",
+                                             PUBLIC)]
+    with Dialer(hosts) as dialer:
+        dialer.engine().fails("a.test", closed_port(PUBLIC),
+                              "DIAL_UNREACHABLE",
+                              f"connection refused ({PUBLIC})")
+
+
+@cases.case
 def connect_times_out():
     with Swamp(PUBLIC) as swamp, Dialer(timeout_ms=300) as dialer:
         dialer.engine().fails(PUBLIC, swamp.port, "DIAL_UNREACHABLE",
@@ -746,6 +757,7 @@ def too_many_names_of_one_engine():
             assert message.why == "timed out after 100 ms", message
         greedy.fails("n256.test", 80, "DIAL_UNREACHABLE",
                      "too many names are being resolved")
+        dialer.conf(resolvers=[server])     # with time to spare
         other.connects("a.test", origin.port, PUBLIC)
 
 

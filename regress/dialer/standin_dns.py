@@ -135,8 +135,11 @@ class Server:
         return out if isinstance(out, list) else [out] if out else []
 
     def serve_udp(self, data, peer):
-        for out in self.answers(data, False):
-            self.udp.sendto(out, peer)
+        try:
+            for out in self.answers(data, False):
+                self.udp.sendto(out, peer)
+        except OSError:
+            pass        # the case has ended meanwhile
 
     def serve_tcp(self, conn):
         with conn, conn.makefile("rb") as file:

@@ -58,6 +58,7 @@ session "other" {
 
 A, PTR, TXT, AAAA, HTTPS, IXFR, AXFR, ANY = 1, 12, 16, 28, 65, 251, 252, 255
 NOERROR, FORMERR, SERVFAIL, NXDOMAIN, NOTIMP, REFUSED = range(6)
+BADVERS = 16
 TYPES = {"TXT": TXT, "NULL": 10, "ANY": ANY, "HTTPS": HTTPS, "SVCB": 64,
          "MX": 15, "SRV": 33, "NS": 2, "SOA": 6, "CNAME": 5, "CAA": 257}
 
@@ -113,7 +114,9 @@ class Answer:
         if counts[1]:
             self.record()
         if counts[3]:
-            assert self.take(">B5H") == (0, 41, 1232, 0, 0, 0), packet
+            *opt, upper, version, flags, size = self.take(">BHHBBHH")
+            assert opt == [0, 41, 1232] and not version | flags | size, packet
+            self.rcode |= upper << 4
             self.opt = True
         assert self.pos == len(packet), packet
 
@@ -143,7 +146,7 @@ class Answer:
 
 
 def udp(daemon, packet, port=15053, host="127.0.0.1"):
-    """One question, answered from the address that was asked, or None."""
+    """One question, answered from the address that was asked."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as sock:
         sock.settimeout(5)
@@ -211,9 +214,17 @@ def asked(daemon):
 
 def recorded(daemon, *hosts):
     """Wait until all of these are; what was asked until then."""
-    return until(f"records of {hosts}", lambda: (
-        lambda all: all if set(hosts) <= {h for h, _, _ in all} else None)(
-            asked(daemon)))
+    def complete():
+        records = asked(daemon)
+        return records if set(hosts) <= {r[0] for r in records} else None
+    return until(f"records of {hosts}", complete)
+
+
+def counted(daemon, reason):
+    """How many the records of a throttled reason stand for."""
+    return sum(1 if why == reason else int(why.split()[1])
+               for _, _, why in asked(daemon)
+               if why and why.startswith(reason))
 
 
 @contextlib.contextmanager
@@ -317,11 +328,8 @@ def refusals():
             assert ask(daemon, query("x.test") + b"x").rcode == FORMERR
             assert ask(daemon, query("127.0.0.1")).rcode == NXDOMAIN
             assert ask(daemon, query("x.test", extra=opt)).opt
-            try:
-                ask(daemon, query("x.test", extra=badvers))
-                assert False, "version 1 of EDNS is taken"
-            except AssertionError as error:
-                assert b"\0\0\x29\x04\xd0\x01\0\0\0\0\0" in error.args[0]
+            assert ask(daemon, query("x.test", extra=badvers)).rcode == \
+                BADVERS
 
 
 @cases.case
@@ -393,8 +401,6 @@ def libc_resolver():
               "mount --bind $1/resolv /etc/resolv.conf && "
               "mount --bind $1/nss /etc/nsswitch.conf && "
               "exec getent ahosts glibc.test")
-    if not pathlib.Path("/etc/nsswitch.conf").exists():
-        raise Skip("no nsswitch.conf")
     with Daemon(conf) as daemon:
         done = subprocess.run(
             ["unshare", "-m", "sh", "-c", script, "sh", str(daemon.dir)],
@@ -438,9 +444,8 @@ def recorded_once():
         udp(daemon, query("last.test"))
         records = recorded(daemon, "last.test")
         assert [h for h, _, _ in records] == ["once.test", "last.test"]
-        request = next(r["request"] for r in daemon.records()
-                       if r["kind"] == "name_asked")
-        assert request["port"] == 53, request
+        assert {r["request"]["port"] for r in daemon.records()
+                if r["kind"] == "name_asked"} == {53}
 
 
 @cases.case
@@ -459,12 +464,8 @@ def bad_name():
         assert records[0] == ("ev\\000l\\046te\\027t", "udp", "bad_request"), \
             records
         assert len(records) <= 2 + spent, (records, spent)
-        # The rest of them is counted, when the second is over.
-        more = until("the others are counted", lambda: (
-            lambda n: n if n == 499 else None)(sum(
-                int(r.split()[1]) for _, _, r in asked(daemon)
-                if r and r.startswith("bad_request: "))))
-        assert more == 499
+        until("the others are counted",
+              lambda: counted(daemon, "bad_request") == 500)
 
 
 @cases.case
@@ -483,12 +484,10 @@ def flood():
         assert udp(daemon, query("known.test")).data == known
         assert udp(daemon, query("calm.test"), 15055).rcode == NOERROR
 
-        def told():
-            records = asked(daemon)
-            quota = [r for _, _, r in records if r]
-            more = sum(int(r.split()[1]) for r in quota if r != "quota")
-            return (records, quota) if 1 + more == counts[SERVFAIL] else None
-        records, quota = until("all refusals are counted", told)
+        until("all refusals are counted",
+              lambda: counted(daemon, "quota") == counts[SERVFAIL])
+        records = asked(daemon)
+        quota = [r for _, _, r in records if r]
         assert quota[0] == "quota" and len(quota) < 20, quota
         assert len(records) - len(quota) == counts[NOERROR] + 2
 

@@ -187,7 +187,7 @@ def help_lists_every_command(b):
         result = b.run(*words)
         want(result, 0, err="")
         for command in ("status ", "reload ", "log level ", "events ",
-                        "help "):
+                        "verify ", "help "):
             assert b"\n  " + command.encode() in result.out, command
 
 
@@ -210,7 +210,8 @@ def unknown_command_nearest(b):
 @case
 def unknown_command_far(b):
     want(b.run("frobnicate"), 2, "", 'egressctl: unknown command '
-         '"frobnicate", known are: status, reload, log, events, test, help\n')
+         '"frobnicate", known are: status, reload, log, events, run, test, '
+         'verify, help\n')
 
 
 @case
@@ -620,7 +621,8 @@ def shown(b, *records, words=(), env=None):
     """The part of each line after its columns."""
     result = b.ask(streaming(*records), "events", *words, env=env)
     want(result, 3, err=said("hung up"))
-    return [line[72:] for line in result.out.decode().splitlines()]
+    return [re.sub(r"^\S+ +\S+ +\S+ +\S+ *", "", line)
+            for line in result.out.decode().splitlines()]
 
 
 @case
@@ -651,14 +653,14 @@ def events_text(b):
             reason="default_deny", matched_rule=None),
         record("connection_refused", 9, "a-long-name-of-a-session",
                reason="quota", port=22)), "events"), 3,
-        at + "     1  edge              session_started     "
-        "policy=coding\n" +
-        at + "     7  job-42            request_closed      "
-        "GET https://api.github.com/x?y status=200 in=1234 out=56 "
-        "rule=1/allow\n" +
-        at + "1234567  job-42            request_denied      "
-        "POST http://evil.test:8080/x?y reason=default_deny\n" +
-        at + "     9  a-long-name-of-a-session  connection_refused  "
+        at + "     1  edge              started  policy=coding\n" +
+        at + "     7  job-42            closed   "
+        "GET     https://api.github.com/x?y               200 "
+        "in=1234 out=56 rule=1/allow\n" +
+        at + "1234567  job-42            denied   "
+        "POST    http://evil.test:8080/x?y                "
+        "reason=default_deny\n" +
+        at + "     9  a-long-name-of-a-session  refused  "
         "reason=quota port=22\n", "egressctl: egressd hung up: it has "
         "stopped or restarted\n")
 
@@ -677,8 +679,72 @@ def events_request_without_its_parts(b):
         record("request_opened", request=request(
             host="2001:db8::1", port=8443, method=None, path=None)),
         record("request_opened", request=None, reason=None)) == [
-            "- -://- reason=no_engine",
-            "- https://[2001:db8::1]:8443", ""]
+            "-       -" + " " * 40 + "reason=no_engine",
+            "-       https://[2001:db8::1]:8443", ""]
+
+
+def ended_request(**fields):
+    """As the recorder writes it when a request is over."""
+    return request(**{
+        "response_status": 200, "response_headers": {},
+        "request_body": {"bytes": 0}, "response_body": {"bytes": 9},
+        "started_at": "2026-01-02T23:59:59.900Z",
+        "finished_at": "2026-01-03T00:00:00.012Z",
+        "address": "192.0.2.1", **fields})
+
+
+@case
+def events_way_of_a_request(b):
+    rule = {"index": 0, "kind": "allow"}
+    url = "GET     https://api.github.com/x?y"
+    assert shown(
+        b, record("request_opened", request=request()),
+        record("request_allowed", request=request(), matched_rule=rule),
+        record("request_closed", request=ended_request(), bytes_in=80,
+               bytes_out=50123456, reason=None, matched_rule=rule),
+        record("request_denied", request=ended_request(
+            response_status=None, started_at="x"), bytes_in=0, bytes_out=0,
+            reason="default_deny", matched_rule=None)) == [
+                url, url.ljust(49) + "rule=0/allow",
+                url.ljust(49) + "200 in=80 out=50.1M 112ms rule=0/allow",
+                url.ljust(49) + "-   reason=default_deny"]
+
+
+@case
+def events_durations(b):
+    def took(finished):
+        line, = shown(b, record("request_closed", request=ended_request(
+            started_at="2026-01-02T03:00:00.000Z", finished_at=finished)))
+        return line[53:]
+    assert took("2026-01-02T03:00:09.999Z") == "9999ms"
+    assert took("2026-01-02T03:01:00.040Z") == "60.0s"
+    for finished in ("2026-01-02T03:00:00.000Z", "2026-01-02T02:59:59.999Z",
+                     "2026-01-02", "2026-01-02T03:00:00Z", "", None, 3):
+        assert took(finished) == "", finished
+
+
+@case
+def events_counts_of_bytes(b):
+    for n, text in ((1, "1"), (9999, "9999"), (10000, "10.0k"),
+                    (999949, "999.9k"), (999950, "1.0M"),
+                    (2 ** 53, "9.0P"), (1e30, "1000000000000000.0P")):
+        line, = shown(b, record("request_closed", request=request(),
+                                bytes_in=n))
+        assert line.endswith(" in=" + text), line
+
+
+@case
+def events_of_what_is_no_request(b):
+    """Names, ports and broken handshakes have a protocol, not a scheme."""
+    other = {"host": "evil.test", "port": 53, "protocol": "udp",
+             "method": None}
+    assert shown(
+        b, record("name_asked", request=other),
+        record("connection_refused", request={
+            **other, "host": "192.0.2.1", "port": 22, "protocol": "tcp"},
+            reason="no_rule")) == [
+                "udp     evil.test:53",
+                "tcp     192.0.2.1:22" + " " * 29 + "reason=no_rule"]
 
 
 @case
@@ -696,11 +762,12 @@ def events_fields_cannot_be_faked(b):
     assert shown(b, record(
         "request_denied", request=request(path="/ reason=ok rule=1/allow"),
         reason='decider: "no" rule=1/allow', **{"x y": 1})) == [
-            "GET https://api.github.com/\\040reason=ok\\040rule=1/allow "
+            "GET     "
+            "https://api.github.com/\\040reason=ok\\040rule=1/allow "
             'reason="decider: \\042no\\042 rule=1/allow" x\\040y=1']
     assert shown(b, record("gap", reason="a\u00a0rule=1/allow",
                            request=request(path="/\u3000in=1"))) == [
-        r"GET https://api.github.com/\343\200\200in=1 "
+        r"GET     https://api.github.com/\343\200\200in=1  "
         'reason="a\u00a0rule=1/allow"']
 
 
@@ -715,7 +782,7 @@ def events_escape(b):
         'reason="' + TAMED + 'é中"']
     assert shown(b, record("request_opened", request=request(
         path="/" + HOSTILE))) == [
-            "GET https://api.github.com/" + TAMED +
+            "GET     https://api.github.com/" + TAMED +
             r"\303\251\344\270\255"]
     fields = {key: HOSTILE for key in (
         "at", "kind", "session_id", "reason", "seq", "extra", HOSTILE)}
@@ -849,11 +916,11 @@ def colour_on_a_terminal(b):
                             record("moon_phase"))) as daemon:
         words = ("-s", daemon.path, "events")
         out = b.terminal(*words).out
-        assert b"\033[31mrequest_denied    \033[0m" in out, out
+        assert b"\033[31mdenied \033[0m" in out, out
         assert out.count(b"\033") == 2, out
         for env in ({"NO_COLOR": "1"}, {"TERM": "dumb"}):
             out = b.terminal(*words, env=env).out
-            assert b"request_denied" in out and b"\033" not in out, out
+            assert b"denied" in out and b"\033" not in out, out
         assert b"\033" not in b.run(*words).out
 
 

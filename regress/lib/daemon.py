@@ -16,11 +16,13 @@
 
 """A private egressd for one test: started, known to be ready, ended."""
 
+import contextlib
 import hashlib
 import json
 import os
 import pathlib
 import pwd
+import random
 import re
 import shutil
 import signal
@@ -89,6 +91,15 @@ def verify(lines, before=None):
         records.append(record)
         before = line
     return records
+
+
+def free_port():
+    """A port below those that the kernel gives to clients."""
+    while True:
+        port = random.randrange(10240, 32000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 class Client:
@@ -176,10 +187,7 @@ class Daemon:
     def port(self, written):
         """The free port that stands for one written in a configuration."""
         if written not in self.ports:
-            with socket.socket() as probe:
-                probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-                probe.bind(("127.0.0.1", 0))
-                self.ports[written] = probe.getsockname()[1]
+            self.ports[written] = free_port()
         return self.ports[written]
 
     def write(self, conf):

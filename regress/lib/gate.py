@@ -17,11 +17,12 @@
 """The gate as a client meets it: connections to it, bytes in, answers out."""
 
 import contextlib
+import json
 import socket
 import ssl
 import struct
 
-from daemon import WAIT_S, Daemon, until
+from daemon import SANITIZED, WAIT_S, Daemon, until
 from origin import authority
 from standin_origin import StandinOrigin
 
@@ -189,6 +190,11 @@ class Gate(Daemon):
         answer = self.ask("reload")
         assert answer.get("ok"), answer
 
+    def __exit__(self, kind, *_):
+        if kind is not None:
+            print("\n".join(f"| {line}" for line in self.log().split("\n")))
+        self.end()
+
     def start(self):
         super().start()
         self.settle()
@@ -218,6 +224,11 @@ class Gate(Daemon):
             raise
         return wire
 
+    def records(self):
+        """Those that are whole; the last may be in the writing."""
+        lines = self.audit.read_text().split("\n")[:-1]
+        return [json.loads(line) for line in lines]
+
     def finals(self, **want):
         """Final records so far, whose request has these members."""
         return [r for r in self.records() if r["kind"] in FINAL and
@@ -234,7 +245,9 @@ class Gate(Daemon):
         return self.settle()["edge"]
 
     def memory(self, field="VmHWM"):
-        """Of the engine, in KiB."""
+        """Of the engine, in KiB; nothing to speak of if it is sanitized."""
+        if SANITIZED:
+            return 0
         with open(f"/proc/{self.engine()}/status", encoding="ascii") as file:
             for line in file:
                 if line.startswith(field):
@@ -270,9 +283,10 @@ class Pair:
 
 @contextlib.contextmanager
 def pair(serve=None, tls=True, rule="", settings="", names=(GOOD,),
-         more=""):
+         more="", cert=None):
     """Allowed are the names, at the origin's port, as far as rule says."""
-    cert = authority().leaf(GOOD, EVIL) if tls else None
+    if tls and cert is None:
+        cert = authority().leaf(GOOD, EVIL)
     with StandinOrigin(serve, cert) as origin:
         rules = "\n".join(
             f'allow host "{n}" port {origin.port} {rule}' for n in names)

@@ -25,13 +25,7 @@ import subprocess
 import tempfile
 
 from case import Skip, run
-from daemon import WAIT_S, until
-
-
-def free_port(address="127.0.0.1"):
-    with socket.socket() as probe:
-        probe.bind((address, 0))
-        return probe.getsockname()[1]
+from daemon import WAIT_S, free_port, until
 
 
 class Authority:
@@ -57,11 +51,11 @@ class Authority:
 
     def leaf(self, *names, days=10):
         """A certificate for names or addresses; (certificate, key)."""
-        stem = self.dir / f"{self.name}-{names[0]}-{days}"
-        cert, key = stem.with_suffix(".pem"), stem.with_suffix(".key")
+        cert, key, request, more = (
+            self.dir / f"{self.name}-{'+'.join(names)}-{days}.{kind}"
+            for kind in ("pem", "key", "csr", "ext"))
         if cert.exists():
             return cert, key
-        request, more = stem.with_suffix(".csr"), stem.with_suffix(".ext")
         more.write_text("subjectAltName=" + ",".join(
             ("IP:" if n.replace(".", "").isdigit() else "DNS:") + n
             for n in names))

@@ -132,16 +132,14 @@ class StandinOrigin:
     """Calls serve(connection) in a thread for each connection; with a
     certificate and key it speaks TLS."""
 
-    def __init__(self, serve=None, cert=None, address="127.0.0.1", port=0,
-                 listening=None):
+    def __init__(self, serve=None, cert=None, address="127.0.0.1", port=0):
         self.serve = serve or always(answer())
         self.context = None
         if cert:
             self.context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
             self.context.load_cert_chain(*cert)
             self.context.set_alpn_protocols(["http/1.1"])
-        self.listener = listening or socket.create_server(
-            (address, port), backlog=128)
+        self.listener = socket.create_server((address, port), backlog=128)
         self.port = self.listener.getsockname()[1]
         self.connections = []
         self.failed = []        # handshakes
@@ -155,7 +153,8 @@ class StandinOrigin:
         self.end()
 
     def end(self):
-        self.listener.shutdown(socket.SHUT_RDWR)
+        if self.listener.fileno() != -1:
+            self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
         for connection in self.connections:
             try:

@@ -69,7 +69,7 @@ setup(void)
 		atexit(cleanup);
 		signal(SIGPIPE, SIG_IGN);
 		base = event_base_new();
-		audit_init(base);
+		audit_init(base, NULL);
 		follower_init(base);
 	}
 	event_base_loop(base, EVLOOP_NONBLOCK);

@@ -43,7 +43,7 @@ setup(void)
 		log_set_level(LOG_LVL_WARN);
 		signal(SIGPIPE, SIG_IGN);
 		base = event_base_new();
-		audit_init(base);
+		audit_init(base, NULL);
 		follower_init(base);
 	}
 	event_base_loop(base, EVLOOP_NONBLOCK);

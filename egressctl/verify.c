@@ -1,0 +1,538 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * egressctl: walks the chain of audit files, without the daemon.  The files
+ * are evidence and nothing in them is believed: a line may be of any length
+ * and hold anything.  They may be larger than memory, so one line is held at
+ * a time.
+ *
+ * recorder/chain.c says what the chain is.  Each line carries the hash of the
+ * one before; numbers go up by one, except that a gap record accounts for
+ * those that the file lacks.
+ */
+
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sha2.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "egressctl.h"
+
+#define LINE_LEN_MAX	(256 * 1024)	/* of a record, with its newline */
+#define SEQ_MAX		((UINT64_C(1) << 53) - 1)	/* of JSON */
+#define HASH_HEX	(SHA256_DIGEST_STRING_LENGTH - 1)
+#define MESSAGE_MAX	512
+
+enum next {
+	NEXT_LINE,
+	NEXT_END,
+	NEXT_TORN,		/* the file ends without a newline */
+	NEXT_TOO_LONG,
+	NEXT_FAILED
+};
+
+struct source {
+	int		 so_fd;
+	size_t		 so_at;		/* of the next line */
+	size_t		 so_len;
+	char		 so_buf[LINE_LEN_MAX];
+};
+
+struct walk {
+	const struct invocation	*wk_in;
+	const char	*wk_file;
+	uint64_t	 wk_line;
+	uint64_t	 wk_records;
+	uint64_t	 wk_first;	/* number of the first record */
+	uint64_t	 wk_last;
+	uint64_t	 wk_gaps;
+	uint64_t	 wk_lost;
+	uint64_t	 wk_torn;
+	char		 wk_hash[HASH_HEX + 1];	/* of the last line */
+};
+
+/* What a line says of its place in the chain. */
+struct place {
+	uint64_t	 pl_seq;
+	uint64_t	 pl_lost;	/* numbers that it accounts for */
+	int		 pl_gap;
+	struct piece	 pl_prev;	/* null, or a hash in quotes */
+};
+
+/* ---- lines --------------------------------------------------------------- */
+
+/* The next line with a NUL for its newline; what is torn is only counted. */
+static enum next
+source_line(struct source *so, char **line, size_t *len)
+{
+	char	*nl;
+	ssize_t	 n;
+
+	for (;;) {
+		*line = so->so_buf + so->so_at;
+		*len = so->so_len - so->so_at;
+		if ((nl = memchr(*line, '\n', *len)) != NULL) {
+			*nl = '\0';
+			*len = (size_t)(nl - *line);
+			so->so_at += *len + 1;
+			return NEXT_LINE;
+		}
+		memmove(so->so_buf, *line, *len);
+		so->so_at = 0;
+		if ((so->so_len = *len) == sizeof(so->so_buf))
+			return NEXT_TOO_LONG;
+		n = read(so->so_fd, so->so_buf + *len,
+		    sizeof(so->so_buf) - *len);
+		if (n == 0)
+			return *len > 0 ? NEXT_TORN : NEXT_END;
+		if (n > 0)
+			so->so_len += (size_t)n;
+		else if (errno != EINTR)
+			return NEXT_FAILED;
+	}
+}
+
+/* ---- findings ------------------------------------------------------------ */
+
+static void
+show(const struct walk *wk, cJSON *json)
+{
+	char	*line;
+
+	if ((line = cJSON_PrintUnformatted(json)) == NULL)
+		err(EXIT_UNREADABLE, NULL);
+	wk->wk_in->in_output->ou_answer(wk->wk_in->in_command, line, json);
+	cJSON_free(line);
+	cJSON_Delete(json);
+}
+
+/* Something about the line at hand; the caller may add to it and shows it. */
+static cJSON * __attribute__((__format__(printf, 3, 4)))
+finding(const struct walk *wk, const char *what, const char *fmt, ...)
+{
+	char	 message[MESSAGE_MAX];
+	cJSON	*json;
+	va_list	 ap;
+
+	va_start(ap, fmt);
+	vsnprintf(message, sizeof(message), fmt, ap);
+	va_end(ap);
+	if ((json = cJSON_CreateObject()) == NULL)
+		err(EXIT_UNREADABLE, NULL);
+	cJSON_AddStringToObject(json, "finding", what);
+	cJSON_AddStringToObject(json, "file", wk->wk_file);
+	cJSON_AddNumberToObject(json, "line", (double)wk->wk_line);
+	cJSON_AddStringToObject(json, "message", message);
+	return json;
+}
+
+/* The walk ends here, with this status. */
+#define broken(wk, ...)							\
+	(show((wk), finding((wk), "break", __VA_ARGS__)), EXIT_BROKEN)
+
+static const char *
+plural(uint64_t n)
+{
+	return n == 1 ? "" : "s";
+}
+
+/* ---- one line ------------------------------------------------------------ */
+
+static int
+piece_is(const struct piece *pc, const char *s)
+{
+	return pc->pc_len == strlen(s) &&
+	    memcmp(pc->pc_text, s, pc->pc_len) == 0;
+}
+
+/* The number that a piece is, or 0: no record has that one. */
+static uint64_t
+piece_seq(const struct piece *pc)
+{
+	uint64_t	seq = 0;
+	size_t		i;
+
+	for (i = 0; i < pc->pc_len; i++) {
+		if (pc->pc_text[i] < '0' || pc->pc_text[i] > '9')
+			return 0;
+		seq = seq * 10 + (uint64_t)(pc->pc_text[i] - '0');
+		if (seq > SEQ_MAX)
+			return 0;
+	}
+	return seq;
+}
+
+static int
+piece_is_hash(const struct piece *pc)
+{
+	size_t	i;
+
+	if (pc->pc_len != HASH_HEX + 2)
+		return 0;
+	for (i = 1; i <= HASH_HEX; i++)
+		if (strchr("0123456789abcdef", pc->pc_text[i]) == NULL)
+			return 0;
+	return pc->pc_text[0] == '"';
+}
+
+/*
+ * Takes a line apart.  A member that counts and comes twice could mean one
+ * thing to us and another to the next reader.
+ */
+static int
+parse(const struct walk *wk, struct place *pl, const char *line, size_t len)
+{
+	struct strict	st;
+	struct piece	name, value, kind = { NULL, 0 };
+	size_t		n;
+	int		more;
+
+	memset(pl, 0, sizeof(*pl));
+	strict_init(&st, line, len);
+	for (n = 0; (more = strict_member(&st, &name, &value)) == 1; n++) {
+		if (piece_is(&name, "\"seq\"") != (n == 0))
+			return broken(wk, "seq is not the first member, once");
+		if (pl->pl_prev.pc_text != NULL)
+			return broken(wk, "prev is not the last member");
+		if (n == 0 && (pl->pl_seq = piece_seq(&value)) == 0)
+			return broken(wk, "seq is not a number from 1 to %"
+			    PRIu64, SEQ_MAX);
+		if (piece_is(&name, "\"prev\""))
+			pl->pl_prev = value;
+		if (!piece_is(&name, "\"kind\""))
+			continue;
+		if (kind.pc_text != NULL || value.pc_text[0] != '"')
+			return broken(wk, "kind is not one string");
+		kind = value;
+	}
+	if (more == -1)
+		return broken(wk, "not a record: no JSON at byte %zu",
+		    (size_t)(st.st_at - line) + 1);
+	if (kind.pc_text == NULL)
+		return broken(wk, "there is no kind");
+	if (pl->pl_prev.pc_text == NULL)
+		return broken(wk, "prev is not the last member");
+	if (!piece_is(&pl->pl_prev, "null") && !piece_is_hash(&pl->pl_prev))
+		return broken(wk, "prev is neither null nor a hash");
+	pl->pl_gap = piece_is(&kind, "\"gap\"");
+	return 0;
+}
+
+/* A count of a gap; what is null is zero, what is no count is -1. */
+static int64_t
+gap_count(const cJSON *gap, const char *name)
+{
+	const cJSON	*item = json_get(gap, name);
+
+	if (item == NULL)
+		return 0;
+	if (!cJSON_IsNumber(item) || item->valuedouble < 0 ||
+	    item->valuedouble > (double)SEQ_MAX ||
+	    item->valuedouble != (double)(int64_t)item->valuedouble)
+		return -1;
+	return (int64_t)item->valuedouble;
+}
+
+/* A gap accounts for the numbers just before its own, or for none. */
+static int
+gap_is_sound(struct place *pl, const cJSON *gap)
+{
+	int64_t	lost = gap_count(gap, "lost"), first, last;
+
+	if (json_get(gap, "lost") == NULL || lost < 0 ||
+	    (uint64_t)lost >= pl->pl_seq)
+		return 0;
+	first = lost == 0 ? 0 : (int64_t)pl->pl_seq - lost;
+	last = lost == 0 ? 0 : (int64_t)pl->pl_seq - 1;
+	pl->pl_lost = (uint64_t)lost;
+	return gap_count(gap, "first_seq") == first &&
+	    gap_count(gap, "last_seq") == last;
+}
+
+static cJSON *
+gap_finding(const struct walk *wk, const struct place *pl, const cJSON *gap)
+{
+	const char	*reason = json_string(gap, "reason");
+	int64_t		 bytes = gap_count(gap, "lost_bytes");
+	cJSON		*json;
+
+	if (reason == NULL)
+		reason = "no reason";
+	if (pl->pl_lost > 0)
+		json = finding(wk, "gap", "gap: %" PRIu64 " record%s lost, "
+		    "seq %" PRIu64 " to %" PRIu64 " (%s)", pl->pl_lost,
+		    plural(pl->pl_lost), pl->pl_seq - pl->pl_lost,
+		    pl->pl_seq - 1, reason);
+	else if (bytes > 0)
+		json = finding(wk, "gap", "gap: no record lost, %" PRId64
+		    " byte%s cut off (%s)", bytes, plural((uint64_t)bytes),
+		    reason);
+	else
+		json = finding(wk, "gap", "gap: no record lost (%s)", reason);
+	cJSON_AddNumberToObject(json, "seq", (double)pl->pl_seq);
+	cJSON_AddNumberToObject(json, "lost", (double)pl->pl_lost);
+	cJSON_AddStringToObject(json, "reason", reason);
+	return json;
+}
+
+/* What a gap record says; *note is for when the line has its place. */
+static int
+parse_gap(const struct walk *wk, struct place *pl, const char *line,
+    size_t len, cJSON **note)
+{
+	cJSON	*gap = json_parse(line, len);
+	int	 sound = gap != NULL && gap_is_sound(pl, gap);
+
+	if (sound)
+		*note = gap_finding(wk, pl, gap);
+	cJSON_Delete(gap);
+	if (!sound)
+		return broken(wk, "a gap whose numbers do not fit together");
+	return 0;
+}
+
+/* ---- the chain ----------------------------------------------------------- */
+
+/* The first line of all has nothing before it that we could compare. */
+static int
+check_first(struct walk *wk, const struct place *pl)
+{
+	uint64_t	before = pl->pl_seq - 1 - pl->pl_lost;
+
+	wk->wk_first = pl->pl_seq;
+	if (piece_is(&pl->pl_prev, "null")) {
+		/* Numbers advance also while nobody listens. */
+		if (before > 0)
+			show(wk, finding(wk, "begin", "the chain begins here: "
+			    "nothing was recorded before seq %" PRIu64,
+			    before + 1));
+		return 0;
+	}
+	if (before == 0)
+		return broken(wk, "nothing can be before seq 1, but prev is "
+		    "not null");
+	show(wk, finding(wk, "begin", "the chain begins in an earlier file, "
+	    "which ends with seq %" PRIu64, before));
+	return 0;
+}
+
+static int
+check_next(const struct walk *wk, const struct place *pl)
+{
+	uint64_t	due = wk->wk_last + 1 + pl->pl_lost;
+
+	if (piece_is(&pl->pl_prev, "null"))
+		return broken(wk, "prev is null: another chain begins here");
+	if (pl->pl_seq != due)
+		return broken(wk, "seq is %" PRIu64 " where %" PRIu64
+		    " is due: records are missing, added or out of order",
+		    pl->pl_seq, due);
+	if (memcmp(pl->pl_prev.pc_text + 1, wk->wk_hash, HASH_HEX) != 0)
+		return broken(wk, "prev is not the hash of the line before: "
+		    "one of the two was changed");
+	return 0;
+}
+
+static int
+walk_line(struct walk *wk, const char *line, size_t len)
+{
+	struct place	 pl;
+	cJSON		*note = NULL;
+
+	if (parse(wk, &pl, line, len) != 0 ||
+	    (pl.pl_gap && parse_gap(wk, &pl, line, len, &note) != 0))
+		return EXIT_BROKEN;
+	if ((wk->wk_records == 0 ? check_first(wk, &pl) :
+	    check_next(wk, &pl)) != 0) {
+		cJSON_Delete(note);
+		return EXIT_BROKEN;
+	}
+	if (note != NULL) {
+		show(wk, note);
+		wk->wk_gaps++;
+		wk->wk_lost += pl.pl_lost;
+	}
+	wk->wk_records++;
+	wk->wk_last = pl.pl_seq;
+	SHA256Data((const uint8_t *)line, len, wk->wk_hash);
+	return 0;
+}
+
+/* The recorder cuts half a line off and goes on; so do we, not silently. */
+static void
+walk_torn(struct walk *wk, size_t len)
+{
+	wk->wk_torn++;
+	show(wk, finding(wk, "torn", "torn: the last %zu byte%s, no newline",
+	    len, plural(len)));
+}
+
+static int
+walk_lines(struct walk *wk, struct source *so)
+{
+	char	*line;
+	size_t	 len;
+
+	for (wk->wk_line = 1;; wk->wk_line++) {
+		switch (source_line(so, &line, &len)) {
+		case NEXT_LINE:
+			if (walk_line(wk, line, len) != 0)
+				return EXIT_BROKEN;
+			break;
+		case NEXT_END:
+			return 0;
+		case NEXT_TORN:
+			walk_torn(wk, len);
+			return 0;
+		case NEXT_TOO_LONG:
+			return broken(wk, "longer than any record: %d bytes "
+			    "without a newline", LINE_LEN_MAX);
+		case NEXT_FAILED:
+			warn("%s", wk->wk_file);
+			return EXIT_UNREADABLE;
+		}
+	}
+}
+
+static int
+walk_file(struct walk *wk, const char *path)
+{
+	static struct source	so;
+	int			status;
+
+	so.so_at = so.so_len = 0;
+	so.so_fd = STDIN_FILENO;
+	wk->wk_file = "standard input";
+	if (strcmp(path, "-") == 0)
+		return walk_lines(wk, &so);
+	wk->wk_file = path;
+	if ((so.so_fd = open(path, O_RDONLY | O_CLOEXEC)) == -1) {
+		warn("%s", path);
+		return EXIT_UNREADABLE;
+	}
+	status = walk_lines(wk, &so);
+	close(so.so_fd);
+	return status;
+}
+
+/* An audit file that was emptied must not pass for one that is in order. */
+static int
+is_intact(const struct walk *wk, int is_broken)
+{
+	return !is_broken && wk->wk_torn == 0 && wk->wk_records > 0;
+}
+
+static void
+show_summary(const struct walk *wk, int is_broken)
+{
+	cJSON	*json;
+
+	if ((json = cJSON_CreateObject()) == NULL)
+		err(EXIT_UNREADABLE, NULL);
+	cJSON_AddNumberToObject(json, "records", (double)wk->wk_records);
+	cJSON_AddNumberToObject(json, "first_seq", (double)wk->wk_first);
+	cJSON_AddNumberToObject(json, "last_seq", (double)wk->wk_last);
+	cJSON_AddNumberToObject(json, "gaps", (double)wk->wk_gaps);
+	cJSON_AddNumberToObject(json, "lost", (double)wk->wk_lost);
+	cJSON_AddNumberToObject(json, "torn", (double)wk->wk_torn);
+	cJSON_AddBoolToObject(json, "broken", is_broken);
+	cJSON_AddStringToObject(json, "last_hash", wk->wk_hash);
+	cJSON_AddBoolToObject(json, "intact", is_intact(wk, is_broken));
+	show(wk, json);
+}
+
+int
+verify_run(const struct invocation *in)
+{
+	struct walk	wk = { .wk_in = in };
+	size_t		i;
+	int		status = 0;
+
+	for (i = 0; i < in->in_nfiles && status == 0; i++)
+		status = walk_file(&wk, in->in_files[i]);
+	if (status == EXIT_UNREADABLE)
+		return status;
+	show_summary(&wk, status == EXIT_BROKEN);
+	return is_intact(&wk, status == EXIT_BROKEN) ? 0 : EXIT_BROKEN;
+}
+
+/* ---- as text ------------------------------------------------------------- */
+
+static void
+put_finding(const cJSON *json)
+{
+	json_put(stdout, json_get(json, "file"));
+	putchar(':');
+	json_put(stdout, json_get(json, "line"));
+	fputs(": ", stdout);
+	json_put(stdout, json_get(json, "message"));
+	putchar('\n');
+}
+
+/* With a comma between thousands, in any locale. */
+static void
+put_grouped(uint64_t n)
+{
+	if (n >= 1000) {
+		put_grouped(n / 1000);
+		printf(",%03u", (unsigned int)(n % 1000));
+	} else
+		printf("%u", (unsigned int)n);
+}
+
+static uint64_t
+count(const cJSON *json, const char *name)
+{
+	return (uint64_t)cJSON_GetNumberValue(json_get(json, name));
+}
+
+static const char *
+conclusion(const cJSON *json)
+{
+	if (cJSON_IsTrue(json_get(json, "intact")))
+		return "chain intact";
+	if (count(json, "records") == 0)
+		return "nothing verified";
+	return cJSON_IsTrue(json_get(json, "broken")) ? "chain broken" :
+	    "chain torn";
+}
+
+void
+verify_put(const cJSON *json)
+{
+	uint64_t	records = count(json, "records");
+	uint64_t	gaps = count(json, "gaps"), lost = count(json, "lost");
+
+	if (json_get(json, "finding") != NULL) {
+		put_finding(json);
+		return;
+	}
+	put_grouped(records);
+	printf(" record%s", plural(records));
+	if (records > 0)
+		printf(", seq %" PRIu64 " to %" PRIu64 ", %" PRIu64 " gap%s",
+		    count(json, "first_seq"), count(json, "last_seq"), gaps,
+		    plural(gaps));
+	if (lost > 0)
+		printf(" (%" PRIu64 " record%s lost)", lost, plural(lost));
+	printf(", %s\n", conclusion(json));
+}

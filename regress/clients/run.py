@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+#
+# Copyright (c) 2026 The egressd authors
+#
+# Permission to use, copy, modify, and distribute this software for any
+# purpose with or without fee is hereby granted, provided that the above
+# copyright notice and this permission notice appear in all copies.
+#
+# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+#
+
+"""Programs as they are, in a sandbox behind the gate.  Nothing is configured
+in them: names and trust are what the sandbox gives.  Each fetches a file and
+sends 5 MiB; installers, which send nothing, fetch a package of that size.
+Every request that the origin served is in the audit file once, and no other."""
+
+import atexit
+import functools
+import os
+import pathlib
+import socket
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parent / "lib"),
+                str(HERE.parent / "sandbox")]
+from case import Cases, Skip, run  # noqa: E402
+from daemon import until  # noqa: E402
+from gate import FINAL  # noqa: E402
+from origins import (MIB, Web, apt_repository, digest,  # noqa: E402
+                     git_repository, npm_registry, wheel)
+from programs import CLIENTS, PATH, PYTHON, program, python  # noqa: E402
+from runlib import ORIGIN, place, records  # noqa: E402
+
+cases = Cases()
+here = place()
+atexit.register(here.end)
+
+WHO = "root" if os.getuid() == 0 else "user"
+
+
+def same(have, want, why=""):
+    assert have == want, f"{have!r}, expected {want!r} {why}"
+
+
+def need(*wanted):
+    for what, command in wanted:
+        if run(command, env={"PATH": PATH}).returncode != 0:
+            raise Skip(f"{what} is not installed")
+
+
+@functools.cache
+def origin():
+    web = Web(ORIGIN)
+    atexit.register(web.end)
+    return web
+
+
+@functools.cache
+def resolver():
+    """The daemon's name server: one that only listens."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.bind(("127.0.0.1", 0))
+    sock.setblocking(False)
+    return sock
+
+
+def asked():
+    """The queries since the last time."""
+    found = []
+    while True:
+        try:
+            found.append(resolver().recv(4096))
+        except BlockingIOError:
+            return found
+
+
+def work_for(who, **files):
+    """A directory to work in, with these files."""
+    work = here.fresh(who, "work")
+    for name, data in files.items():
+        (work / name).write_bytes(data)
+    return work
+
+
+def settings(who, name=ORIGIN):
+    return here.conf(
+        who, f'policy "p" {{ allow host "{name}" port {origin().tls} }}\n',
+        f"resolver 127.0.0.1 port {resolver().getsockname()[1]}\n")
+
+
+def through(who, script, work, more_names=(), **env):
+    """A script in a sandbox.  What the origin has served is what the audit
+    file has, request for request.  Inside, only the origin's name was asked
+    for, and more_names; outside, none."""
+    web = origin()
+    before = len(web.log())
+    conf, log = settings(who)
+    done = here.sh(who, conf, f"set -e\n{script}", work=work, env=env)
+    same(done.returncode, 0, f"{done.stdout[-400:]} {done.stderr[-800:]}")
+    written = records(log)
+    finals = [r for r in written if r["kind"] in FINAL]
+    same({r["kind"] for r in finals}, {"request_closed"})
+    told = sorted((r["request"]["method"], r["request"]["path"],
+                   r["request"]["response_status"]) for r in finals)
+    until(f"the origin has served {told}",
+          lambda: sorted(web.log()[before:]) == told, 5)
+    same({(r["request"]["host"], r["request"]["port"]) for r in finals},
+         {(ORIGIN, web.tls)})
+    same({r["request"]["host"] for r in written
+          if r["kind"] == "name_asked"}, {ORIGIN, *more_names})
+    same(asked(), [], "asked of the name server")
+    return finals
+
+
+def fetch_and_send(client, who):
+    needed, script = CLIENTS[client]
+    need(needed)
+    web = origin()
+    path, body = f"/hash/{client}-{who}", os.urandom(5 * MIB)
+    work = work_for(who, body=body)
+    finals = through(who, script, work, GET=web.url("/data.bin"),
+                     POST=web.url(path), HOST=f"{ORIGIN}:{web.tls}")
+    same(digest((work / "got").read_bytes()), digest(web.data), "got")
+    same(web.posted(path), (len(body), digest(body)), "posted")
+    same((work / "reply").read_text(), digest(body), "reply")
+    post, = [r["request"] for r in finals if r["request"]["method"] == "POST"]
+    same(post["request_body"]["bytes"], len(body))
+
+
+@cases.each(CLIENTS)
+def client(name):
+    fetch_and_send(name, WHO)
+
+
+@cases.each(["curl", "python-urllib"])
+def client_of_user(name):
+    """Nobody's, where the others are root's."""
+    if os.getuid() != 0:
+        raise Skip("not root: the other cases are this one")
+    fetch_and_send(name, "user")
+
+
+# ---- those that have a protocol of their own --------------------------------
+
+@cases.case
+def git():
+    """Pushed is 5 MiB, which git sends in chunks; cloned is the same."""
+    need(program("git"))
+    web, payload = origin(), os.urandom(5 * MIB)
+    bare = git_repository(web)
+    work = work_for(WHO, payload=payload)
+    finals = through(WHO, """
+git clone -q "$URL" first
+cd first
+mv ../payload .
+git add payload
+git -c user.name=regress -c user.email=regress@origin.test commit -q -m 1
+git push -q origin HEAD:main
+cd ..
+git clone -q "$URL" second
+""", work, URL=web.url("/git/standin.git"))
+    same(digest((work / "second" / "payload").read_bytes()), digest(payload))
+    kept = run(["git", "-C", bare, "cat-file", "-s", "main:payload"])
+    same(kept.stdout.strip(), str(len(payload)))
+    sent = [r["request"]["request_body"]["bytes"] for r in finals
+            if r["request"]["path"] == "/git/standin.git/git-receive-pack"]
+    assert max(sent) > len(payload), sent
+
+
+@cases.case
+def pip():
+    need(python("pip"))
+    web, payload = origin(), os.urandom(5 * MIB)
+    wheel(web, payload)
+    work = work_for(WHO)
+    through(WHO, f"""
+{PYTHON} -m pip --disable-pip-version-check install -q --no-cache-dir \\
+    --root-user-action ignore --target into --index-url "$URL" standin
+""", work, URL=web.url("/simple/"))
+    same(digest((work / "into/standin/payload").read_bytes()),
+         digest(payload))
+
+
+@cases.case
+def npm():
+    need(program("node"), program("npm"))
+    web, payload = origin(), os.urandom(5 * MIB)
+    npm_registry(web, payload)
+    work = work_for(WHO, **{"package.json": b"{}"})
+    through(WHO, """
+npm install --registry "$URL" --no-audit --no-fund --no-update-notifier \\
+    standin
+""", work, URL=web.url("/npm/"))
+    same(digest((work / "node_modules/standin/payload").read_bytes()),
+         digest(payload))
+
+
+@cases.case
+def apt():
+    """Its own directories; in a sandbox there is no other user to become.
+    The suite is `/', since `./' is a dot segment, which the gate refuses.
+    apt looks for an SRV record too, and is told that there is none."""
+    need(program("apt-get"), program("dpkg-deb"))
+    web, payload = origin(), os.urandom(5 * MIB)
+    apt_repository(web, payload)
+    work = work_for(WHO)
+    through(WHO, """
+mkdir -p etc/apt/apt.conf.d etc/apt/preferences.d var/lib/dpkg \\
+    var/lib/apt/lists/partial var/cache/apt/archives/partial
+: >var/lib/dpkg/status
+echo "deb [trusted=yes] $URL /" >etc/apt/sources.list
+cat >apt.conf <<END
+Dir "$PWD";
+Dir::State::status "$PWD/var/lib/dpkg/status";
+APT::Sandbox::User "root";
+END
+export APT_CONFIG="$PWD/apt.conf"
+apt-get -q update
+apt-get -q -y --download-only install standin
+dpkg-deb -x var/cache/apt/archives/standin_1.0_all.deb into
+""", work, [f"_https._tcp.{ORIGIN}"], URL=web.url("/apt"))
+    same(digest((work / "into/payload").read_bytes()), digest(payload))
+
+
+# ---- what the cases above rest on -------------------------------------------
+
+@cases.case
+def resolver_would_be_asked():
+    """A name that only the name server knows, so that its silence above says
+    something."""
+    need(program("curl"))
+    conf, _ = settings(WHO, "elsewhere.test")
+    done = here.sh(WHO, conf, f"curl -sS -m 1 https://elsewhere.test:"
+                   f"{origin().tls}/")
+    assert done.returncode != 0, done.stdout
+    assert any(b"elsewhere" in query for query in asked()), done.stderr
+
+
+@cases.case
+def trust_is_needed():
+    """curl does verify: without what the sandbox gives it, it refuses."""
+    need(program("curl"))
+    conf, log = settings(WHO)
+    done = here.sh(WHO, conf, 'curl -sS --cacert root.pem "$GET"',
+                   work=work_for(WHO, **{
+                       "root.pem": here.trust.read_bytes()}),
+                   env={"GET": origin().url("/data.bin")})
+    same(done.returncode, 60, done.stderr)
+    same([r for r in records(log) if r["kind"] == "request_closed"], [])
+
+
+cases.main()
