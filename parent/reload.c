@@ -232,16 +232,23 @@ reload_commit(void)
 	d.d_generation = tx.tx_generation;
 }
 
-/* An engine that was not asked to take this generation has to go. */
-static void
-end_stale_engines(void)
+/*
+ * An engine that was not asked to take this generation has to go, and is
+ * waited for: the next configuration may want its addresses.
+ */
+static bool
+stale_engines_gone(void)
 {
 	struct proc	*pr;
+	bool		 gone = true;
 
 	TAILQ_FOREACH(pr, &procs, pr_entry)
 		if (pr->pr_role == ROLE_ENGINE &&
-		    pr->pr_generation != d.d_generation)
+		    pr->pr_generation != d.d_generation) {
 			proc_end(pr);
+			gone = false;
+		}
+	return gone;
 }
 
 static void
@@ -252,7 +259,6 @@ reload_finish(void)
 	tx.tx_active = false;
 	if (d.d_ready)
 		reload_answer(tx.tx_asked ? &tx.tx_cookie : NULL, RELOAD_OK, "");
-	end_stale_engines();
 	sessions_follow(d.d_conf);
 	parent_progress();
 }
@@ -279,7 +285,8 @@ reload_weigh(void)
 	if (!tx.tx_active)
 		return;
 	if (tx.tx_committed) {
-		if (procs_all_run(R_VOTERS) && engines_run())
+		if (procs_all_run(R_VOTERS) && engines_run() &&
+		    stale_engines_gone())
 			reload_finish();
 		return;
 	}
