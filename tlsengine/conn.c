@@ -121,6 +121,8 @@ conn_on_timer(evutil_socket_t fd, short what, void *arg)
 	    (cn->cn_state == CONN_FIRST && cn->cn_inlen > 0))
 		report_other(RECORD_CONNECTION_REFUSED, PROTOCOL_TLS,
 		    cn->cn_place.pc_host, cn->cn_place.pc_port, "bad_request");
+	else if (cn->cn_state == CONN_HEAD)
+		io_finish(&cn->cn_io);
 	conn_free(cn);
 }
 
@@ -437,11 +439,6 @@ conn_head(struct conn *cn)
 		io_pause(&cn->cn_io);
 		return;
 	}
-	/* By the first byte of a record, which may come one by one. */
-	if (!cn->cn_begun) {
-		set_timer(&cn->cn_timer, settings.st_head_ms);
-		cn->cn_begun = true;
-	}
 	do {
 		if (cn->cn_inlen > 0) {
 			len = h1_scan(&cn->cn_scan, (char *)cn->cn_in,
@@ -463,6 +460,12 @@ conn_head(struct conn *cn)
 			}
 		}
 	} while ((more = conn_fill(cn)) == 1);
+	/* Half a record may be half a head, too. */
+	if (more == 0 && !cn->cn_begun &&
+	    (cn->cn_inlen > 0 || io_pending(&cn->cn_io))) {
+		set_timer(&cn->cn_timer, settings.st_head_ms);
+		cn->cn_begun = true;
+	}
 	/* Between requests nothing is held. */
 	if (more == 0 && cn->cn_inlen == 0) {
 		blocks_put(&in_blocks, cn->cn_in);

@@ -52,6 +52,7 @@ exchange_free(struct exchange *ex)
 	if (ex->ex_state == EX_CREDIT && ex->ex_id == 0 &&
 	    ex->ex_entry.tqe_prev != NULL)
 		TAILQ_REMOVE(&waiting, ex, ex_entry);
+	verdict_unask(ex);
 	EVP_MD_CTX_free(ex->ex_hash[0]);
 	EVP_MD_CTX_free(ex->ex_hash[1]);
 	blocks_put(&exchanges, ex);
@@ -105,7 +106,6 @@ exchange_path(struct exchange *ex, struct h1_error *he)
 static void
 exchange_end(struct exchange *ex)
 {
-	verdict_unask(ex);
 	if (ex->ex_up != NULL)
 		upstream_drop(ex->ex_up);
 	exchange_free(ex);

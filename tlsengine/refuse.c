@@ -132,7 +132,6 @@ refuse(struct exchange *ex, int status, const char *reason)
 		ex->ex_up = NULL;
 		upstream_drop(up);
 	}
-	verdict_unask(ex);
 	if ((settings.st_refuse == REFUSE_403 || allowed) &&
 	    refuse_answer(ex, status, why) == 0) {
 		if (ex->ex_conn->cn_state == CONN_WAIT)

@@ -653,7 +653,7 @@ def idle_after_tls():
     with pair(more="timeout idle 1s") as both:
         with both.open() as wire, both.open() as used:
             assert used.ask(both.get()).body == b"ok"
-            assert wire.ended() and used.ended()
+            assert wire.rest() == b"" and used.rest() == b"", "not a clean end"
 
 
 @cases.case

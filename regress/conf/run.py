@@ -32,7 +32,8 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 TREE = os.path.dirname(os.path.dirname(HERE))
 EGRESSD = os.path.abspath(os.environ.get(
-    "EGRESSD", os.path.join(TREE, "build", "egressd")))
+    "EGRESSD", os.path.join(os.environ.get("B", os.path.join(TREE, "build")),
+                            "egressd")))
 
 failed = 0
 

@@ -128,7 +128,8 @@ def nginx_upload(framing):
         source.write_bytes(body)
         more = ["-H", "Transfer-Encoding: chunked"] if framing == "chunked" \
             else []
-        assert real.curl("/put/x.bin", "-T", source, *more)[1] == 201
+        said, status = real.curl("/put/x.bin", "-T", source, *more)
+        assert status == 201, (status, said)
         assert (real.nginx.root / "put/x.bin").read_bytes() == body
         assert digest(real.curl("/put/x.bin")[0]) == digest(body)
         record = real.gate.final(method="PUT")

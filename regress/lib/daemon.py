@@ -94,9 +94,10 @@ def verify(lines, before=None):
 
 
 def free_port():
-    """A port below those that the kernel gives to clients."""
+    """A port below those that the kernel gives to clients, and above those
+    that stand for others in a configuration."""
     while True:
-        port = random.randrange(10240, 32000)
+        port = random.randrange(16000, 32000)
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port

@@ -366,21 +366,37 @@ class Terminal:
 def terminal():
     """^Z, fg and ^C do what they do to any command."""
     conf, _ = here.conf("user")
+    script = here.fresh("user", "script") / "script.py"
+    script.write_text("""if True:
+        import signal
+        signal.signal(signal.SIGCONT, lambda *_: print("awake", flush=True))
+        print("in", flush=True)
+        print("out", input(), flush=True)
+        print("out", input(), flush=True)
+    """)
     with Terminal("user") as term:
-        term.type(f"{here.ctl} run -q -f {conf} -- sh -c 'echo in-$((6*7)); "
-                  "read x; echo out-$x'; echo status-$?\n")
-        term.expect("in-42")
-        term.type("\x1a")
-        term.expect("Stopped")
-        term.expect("status-148")
-        term.type("fg; echo then-$?\n")
-        term.type("abc\n")
-        term.expect("out-abc")
+        term.expect("$ ")
+        term.type(f"{here.ctl} run -q -f {conf} -x {script} -- "
+                  f"/usr/bin/python3 {script}\n")
+        term.expect("in\r\n")
+        for word in ("abc", "def"):
+            term.type("\x1a")
+            term.expect("Stopped")
+            term.expect("$ ")
+            term.type("echo was-$?; fg\n")
+            term.expect("was-148")
+            term.expect("awake")
+            term.type(f"{word}\n")
+            term.expect(f"out {word}")
+        term.expect("$ ")
+        term.type("echo then-$?\n")
         term.expect("then-0")
-        term.type(f"{here.ctl} run -q -f {conf} -- sh -c 'echo in-$((6*7)); "
-                  "sleep 100'; echo status-$?\n")
-        term.expect("in-42")
+        term.expect("$ ")
+        term.type(f"{here.ctl} run -q -f {conf} -x {script} -- "
+                  f"/usr/bin/python3 {script}\n")
+        term.expect("in\r\n")
         term.type("\x03")
+        term.expect("KeyboardInterrupt")
         term.expect("$ ")
         term.type("echo then-$?\n")
         term.expect("then-130")
