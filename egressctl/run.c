@@ -336,22 +336,46 @@ box_exec(int engine, const sigset_t *mask, pid_t parent)
 	err(EXIT_NO_RUN, "%s", path_box);
 }
 
-/* 1 when it has ended.  Who looks at us is to see that it has stopped. */
+/*
+ * Whoever waits for us is to see that box has stopped.  The signal is blocked
+ * elsewhere: when the terminal has sent it to us as well, the two are one, and
+ * we stop once.
+ */
+static void
+stop_as(int sig)
+{
+	sigset_t	set, old;
+
+	sigemptyset(&set);
+	sigaddset(&set, sig);
+	raise(sig);
+	sigprocmask(SIG_UNBLOCK, &set, &old);
+	sigprocmask(SIG_SETMASK, &old, NULL);
+}
+
+/* 1 when it has ended. */
 static int
 box_reap(pid_t box, int *status)
 {
+	int	continued;
+
 	while (waitpid(box, status, WNOHANG | WUNTRACED) > 0) {
 		if (!WIFSTOPPED(*status))
 			return 1;
-		raise(SIGSTOP);
-		kill(box, SIGCONT);
+		stop_as(WSTOPSIG(*status));
+		if (waitpid(box, &continued, WNOHANG | WCONTINUED) == 0)
+			kill(box, SIGCONT);
+		else if (!WIFCONTINUED(continued)) {
+			*status = continued;
+			return 1;
+		}
 	}
 	return 0;
 }
 
 /*
- * What the terminal sends, it sends to box and to the command as well.  What
- * a process has sent to us is meant for the command.
+ * What the terminal sends, it sends to box and to the command as well, and so
+ * does box.  What another process has sent to us is meant for the command.
  */
 static int
 box_wait(pid_t box, const sigset_t *set)
@@ -366,7 +390,7 @@ box_wait(pid_t box, const sigset_t *set)
 			err(EXIT_NO_RUN, "sigwaitinfo");
 		}
 		if (si.si_signo != SIGCHLD) {
-			if (si.si_code <= 0)
+			if (si.si_code <= 0 && si.si_pid != box)
 				kill(box, si.si_signo);
 			continue;
 		}
@@ -381,7 +405,7 @@ static int
 box_run(int engine)
 {
 	static const int	signals[] = { SIGCHLD, SIGHUP, SIGINT, SIGQUIT,
-	    SIGTERM, SIGUSR1, SIGUSR2, SIGALRM };
+	    SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP };
 	sigset_t		set, mask;
 	pid_t			box, self = getpid();
 	size_t			i;
