@@ -34,7 +34,6 @@
 #include "names.h"
 #include "tlsengine.h"
 
-#define TLS_HANDSHAKE	0x16	/* first byte of a TLS connection */
 #define LINGER_MS	2000	/* for the client to read the last answer */
 
 static TAILQ_HEAD(, conn)	 conns = TAILQ_HEAD_INITIALIZER(conns);
@@ -47,12 +46,7 @@ struct blocks	 in_blocks = { .bk_size = CONN_IN_SIZE, .bk_keep = 64 };
 
 static void	 conn_on_read(struct io *);
 static void	 conn_on_drain(struct io *);
-static void	 conn_on_secure(struct io *, const char *);
 static void	 conn_on_error(struct io *, const char *);
-static void	 conn_bad_request(struct conn *, const struct h1_error *);
-static void	 conn_head(struct conn *);
-static void	 conn_body(struct conn *);
-static void	 conn_last(struct conn *);
 
 static const struct io_ops conn_ops = {
 	.on_read = conn_on_read,
@@ -94,7 +88,7 @@ conn_free(struct conn *cn)
 }
 
 /* A reset, so that not even the shape of an answer is given. */
-static void
+void
 conn_reset(struct conn *cn)
 {
 	struct linger	 hard = { .l_onoff = 1, .l_linger = 0 };
@@ -155,173 +149,10 @@ conn_new(int fd, const struct addr *dest, uint16_t port, bool transparent)
 	nconns++;
 }
 
-/* ---- the first bytes ----------------------------------------------------- */
-
-/* 1: more came, 0: nothing now, -1: the connection is over (and freed). */
-static int
-conn_fill(struct conn *cn)
-{
-	ssize_t	 n;
-
-	if (cn->cn_in == NULL &&
-	    (cn->cn_in = blocks_get(&in_blocks)) == NULL) {
-		conn_free(cn);
-		return -1;
-	}
-	if (cn->cn_inlen == CONN_IN_SIZE)
-		return 0;
-	n = io_read(&cn->cn_io, cn->cn_in + cn->cn_inlen,
-	    CONN_IN_SIZE - cn->cn_inlen);
-	if (n > 0) {
-		cn->cn_inlen += n;
-		return 1;
-	}
-	if (n == -1 && errno == EAGAIN)
-		return 0;
-	if (n == 0 && cn->cn_ex == NULL && !io_empty(&cn->cn_io)) {
-		/* It asks for no more and still reads the last answer. */
-		conn_last(cn);
-		return -1;
-	}
-	if (cn->cn_ex != NULL)
-		exchange_client_gone(cn->cn_ex, "stream_broken");
-	else if (cn->cn_io.io_ssl != NULL && cn->cn_requests == 0)
-		/* Some clients look at the certificate only now. */
-		report_other(RECORD_REQUEST_FAILED, PROTOCOL_TLS,
-		    cn->cn_place.pc_host, cn->cn_place.pc_port,
-		    "stream_broken");
-	conn_free(cn);
-	return -1;
-}
-
-static void
-conn_not_http(struct conn *cn, const char *reason)
-{
-	report_other(RECORD_CONNECTION_REFUSED, PROTOCOL_TCP,
-	    cn->cn_place.pc_host, cn->cn_place.pc_port, reason);
-	conn_reset(cn);
-}
-
-/* Without a name of any kind the address is its own name. */
-static void
-name_by_address(struct conn *cn)
-{
-	addr_format(&cn->cn_dest, cn->cn_place.pc_host,
-	    sizeof(cn->cn_place.pc_host));
-	cn->cn_named = true;
-}
-
-/*
- * Settle the connection on a name that the client sent.  One that contradicts
- * the address it dialled is kept, so that the refusal can name it.
- */
-static void
-name_by_client(struct conn *cn, const char *name)
-{
-	bool	 same = strcmp(cn->cn_place.pc_host, name) == 0;
-
-	if (cn->cn_named && !same)
-		cn->cn_mismatch = "name_mismatch";
-	if (!cn->cn_named && names_enabled() && cn->cn_transparent) {
-		/* Only addresses that we gave out stand for names. */
-		name_by_address(cn);
-		if (strcmp(cn->cn_place.pc_host, name) != 0)
-			cn->cn_mismatch = "name_mismatch";
-	}
-	strlcpy(cn->cn_place.pc_host, name, sizeof(cn->cn_place.pc_host));
-	cn->cn_named = true;
-}
-
-static void
-conn_secure(struct conn *cn, const struct hello *he)
-{
-	char	 name[HOSTNAME_MAX];
-	SSL	*ssl;
-
-	cn->cn_place.pc_scheme = URL_HTTPS;
-	if (he->he_sni == HELLO_SNI_NAME) {
-		if (hostname_canon(he->he_name, he->he_namelen, name,
-		    sizeof(name), NULL) == -1) {
-			conn_not_http(cn, "bad_request");
-			return;
-		}
-		name_by_client(cn, name);
-	} else if (!cn->cn_named)
-		name_by_address(cn);
-	if ((ssl = SSL_new(server_ctx)) == NULL ||
-	    mint_use(mint, ssl, cn->cn_place.pc_host) == -1) {
-		SSL_free(ssl);
-		conn_not_http(cn, "bad_request");
-		return;
-	}
-	SSL_set_accept_state(ssl);
-	cn->cn_state = CONN_HANDSHAKE;
-	if (io_secure(&cn->cn_io, ssl, cn->cn_in, cn->cn_inlen) == -1) {
-		conn_free(cn);
-		return;
-	}
-	blocks_put(&in_blocks, cn->cn_in);
-	cn->cn_in = NULL;
-	cn->cn_inlen = 0;
-}
-
-static void
-conn_first(struct conn *cn)
-{
-	struct hello	 he;
-
-	if (conn_fill(cn) != 1)
-		return;
-	if (cn->cn_in[0] != TLS_HANDSHAKE) {
-		cn->cn_place.pc_scheme = URL_HTTP;
-		cn->cn_state = CONN_HEAD;
-		cn->cn_begun = true;
-		set_timer(&cn->cn_timer, settings.st_head_ms);
-		conn_head(cn);
-		return;
-	}
-	switch (hello_parse(cn->cn_in, cn->cn_inlen, &he)) {
-	case HELLO_MORE:
-		break;
-	case HELLO_DONE:
-		if (he.he_sni != HELLO_SNI_MALFORMED) {
-			conn_secure(cn, &he);
-			break;
-		}
-		/* FALLTHROUGH */
-	case HELLO_BAD:
-		conn_not_http(cn, "bad_request");
-	}
-}
-
-static bool
-rejected_ca(int alert)
-{
-	return alert == 42 || alert == 46 || alert == 48;
-}
-
-static void
-conn_on_secure(struct io *io, const char *why)
-{
-	struct conn	*cn = io->io_arg;
-
-	if (why != NULL) {
-		report_other(RECORD_REQUEST_FAILED, PROTOCOL_TLS,
-		    cn->cn_place.pc_host, cn->cn_place.pc_port,
-		    rejected_ca(io->io_alert) ? "tls_client_rejected_ca" :
-		    "stream_broken");
-		conn_free(cn);
-		return;
-	}
-	cn->cn_state = CONN_HEAD;
-	set_timer(&cn->cn_timer, settings.st_idle_ms);
-	io_resume(&cn->cn_io);
-}
-
 /* ---- requests ------------------------------------------------------------ */
 
 /* What cannot be read is answered as far as possible, and that was it. */
-static void
+void
 conn_bad_request(struct conn *cn, const struct h1_error *he)
 {
 	char	 head[256];
@@ -426,7 +257,7 @@ conn_request(struct conn *cn, size_t len)
 }
 
 /* A head begins at cn_in[0]. */
-static void
+void
 conn_head(struct conn *cn)
 {
 	struct h1_error	 he;
@@ -471,145 +302,6 @@ conn_head(struct conn *cn)
 		blocks_put(&in_blocks, cn->cn_in);
 		cn->cn_in = NULL;
 	}
-}
-
-/* ---- the request's body -------------------------------------------------- */
-
-/* Up to all of what is wanted from the buffer, then from the connection. */
-static ssize_t
-body_read(struct conn *cn, void *to, size_t want)
-{
-	size_t	 have = cn->cn_inlen - cn->cn_inpos;
-
-	if (have == 0)
-		return io_read(&cn->cn_io, to, want);
-	if (have > want)
-		have = want;
-	memcpy(to, cn->cn_in + cn->cn_inpos, have);
-	cn->cn_inpos += have;
-	return have;
-}
-
-/* 1: go on, 0: wait, -1: it is over. */
-static int
-body_length(struct conn *cn)
-{
-	struct exchange	*ex = cn->cn_ex;
-	size_t		 room;
-	ssize_t		 n;
-	void		*p;
-
-	if (cn->cn_left == 0)
-		return -1;
-	if ((p = upstream_reserve(ex, &room)) == NULL) {
-		io_pause(&cn->cn_io);
-		return 0;
-	}
-	n = body_read(cn, p, room < cn->cn_left ? room : cn->cn_left);
-	if (n > 0) {
-		cn->cn_left -= n;
-		if (exchange_request_data(ex, p, n) == -1)
-			return 0;
-		upstream_commit(ex, n);
-		return 1;
-	}
-	if (n == -1 && errno == EAGAIN)
-		return 0;
-	exchange_client_gone(ex, "stream_broken");
-	conn_free(cn);
-	return 0;
-}
-
-/* Chunks are undone in our buffer: what passes is their data. */
-static int
-body_chunked(struct conn *cn)
-{
-	struct exchange	*ex = cn->cn_ex;
-	const char	*data;
-	size_t		 room, len;
-	ssize_t		 n;
-	void		*p;
-
-	if (h1_chunk_done(&cn->cn_chunk))
-		return -1;
-	if ((p = upstream_reserve(ex, &room)) == NULL) {
-		io_pause(&cn->cn_io);
-		return 0;
-	}
-	if (cn->cn_inpos == cn->cn_inlen) {
-		cn->cn_inpos = cn->cn_inlen = 0;
-		if (conn_fill(cn) != 1)
-			return 0;
-	}
-	len = cn->cn_inlen - cn->cn_inpos;
-	n = h1_chunk_decode(&cn->cn_chunk, (char *)cn->cn_in + cn->cn_inpos,
-	    len < room ? len : room, &data, &len);
-	if (n == -1) {
-		exchange_fail(ex, 400, "bad_request");
-		return 0;
-	}
-	cn->cn_inpos += n;
-	if (len > 0) {
-		if (exchange_request_data(ex, data, len) == -1)
-			return 0;
-		memcpy(p, data, len);
-		upstream_commit(ex, len);
-	}
-	return 1;
-}
-
-static void
-conn_body(struct conn *cn)
-{
-	struct exchange	*ex = cn->cn_ex;
-	int		 more = -1;
-
-	set_timer(&cn->cn_timer, settings.st_idle_ms);
-	do {
-		if (ex->ex_request.hd_framing == H1_LENGTH)
-			more = body_length(cn);
-		else if (ex->ex_request.hd_framing == H1_CHUNKED)
-			more = body_chunked(cn);
-	} while (more == 1 && !cn->cn_dead && cn->cn_state == CONN_BODY);
-	if (cn->cn_dead || cn->cn_state != CONN_BODY)
-		return;
-	if (more == 0) {
-		upstream_flush(ex);
-		return;
-	}
-	cn->cn_state = CONN_ANSWER;
-	event_del(&cn->cn_timer);
-	exchange_request_end(ex);
-}
-
-/* The upstream has taken the head, or has room again. */
-void
-conn_go(struct exchange *ex)
-{
-	struct conn	*cn = ex->ex_conn;
-
-	if (cn->cn_state == CONN_WAIT)
-		cn->cn_state = CONN_BODY;
-	if (cn->cn_state == CONN_TUNNEL && !ex->ex_request_end)
-		io_resume(&cn->cn_io);
-	if (cn->cn_state != CONN_BODY)
-		return;
-	io_resume(&cn->cn_io);
-	conn_body(cn);
-}
-
-/* The body is due once the origin or, tired of waiting, the client wants. */
-void
-conn_expect(struct exchange *ex)
-{
-	struct conn	*cn = ex->ex_conn;
-
-	if (cn->cn_inlen > cn->cn_inpos) {
-		conn_go(ex);
-		return;
-	}
-	upstream_flush(ex);
-	io_resume(&cn->cn_io);
 }
 
 /* ---- the answer ---------------------------------------------------------- */
@@ -673,7 +365,7 @@ conn_flush(struct exchange *ex)
 }
 
 /* Nothing more will be said here than what is already in the queue. */
-static void
+void
 conn_last(struct conn *cn)
 {
 	cn->cn_state = CONN_LAST;
@@ -733,51 +425,6 @@ conn_break(struct exchange *ex)
 
 	cn->cn_ex = NULL;
 	conn_reset(cn);
-}
-
-/* ---- upgraded ------------------------------------------------------------ */
-
-void
-conn_tunnel(struct exchange *ex)
-{
-	struct conn	*cn = ex->ex_conn;
-
-	cn->cn_state = CONN_TUNNEL;
-	cn->cn_keep = false;
-	set_timer(&cn->cn_timer, settings.st_tunnel_ms);
-	io_flush(&cn->cn_io);
-	io_resume(&cn->cn_io);
-	if (cn->cn_inlen > cn->cn_inpos)
-		event_active(&cn->cn_io.io_rev, EV_READ, 1);
-}
-
-static void
-conn_relay(struct conn *cn)
-{
-	struct exchange	*ex = cn->cn_ex;
-	size_t		 room;
-	ssize_t		 n = 0;
-	void		*p;
-	bool		 end;
-
-	set_timer(&cn->cn_timer, settings.st_tunnel_ms);
-	for (;;) {
-		if ((p = upstream_reserve(ex, &room)) == NULL) {
-			io_pause(&cn->cn_io);
-			break;
-		}
-		if ((n = body_read(cn, p, room)) <= 0)
-			break;
-		if (exchange_request_data(ex, p, n) == -1)
-			return;
-		upstream_commit(ex, n);
-	}
-	end = p != NULL && (n == 0 || errno != EAGAIN);
-	upstream_flush(ex);
-	if (end) {
-		io_pause(&cn->cn_io);
-		exchange_request_end(ex);
-	}
 }
 
 /* ---- events -------------------------------------------------------------- */

@@ -236,6 +236,20 @@ extern struct blocks		 in_blocks;
 void		 conn_new(int, const struct addr *, uint16_t, bool);
 void		 conn_free(struct conn *);
 void		 conns_recheck(void);
+void		 conn_reset(struct conn *);
+void		 conn_head(struct conn *);
+void		 conn_bad_request(struct conn *, const struct h1_error *);
+void		 conn_last(struct conn *);
+/* conn_first.c */
+int		 conn_fill(struct conn *);
+void		 conn_not_http(struct conn *, const char *);
+void		 conn_first(struct conn *);
+void		 conn_on_secure(struct io *, const char *);
+void		 name_by_address(struct conn *);
+void		 name_by_client(struct conn *, const char *);
+/* conn_body.c */
+void		 conn_body(struct conn *);
+void		 conn_relay(struct conn *);
 /* What an exchange tells its client's side. */
 int		 conn_answer(struct exchange *, struct h1_out_response *);
 void		*conn_reserve(struct exchange *, size_t *);
@@ -268,7 +282,12 @@ void		 exchange_up_lost(struct exchange *, const char *);
 void		 exchange_fail(struct exchange *, int, const char *);
 void		 exchange_client_gone(struct exchange *, const char *);
 
+/* upstream_tls.c */
+int		 upstream_secure(struct upstream *);
+/* upstream_answer.c */
+void		 upstream_answer(struct upstream *);
 /* upstream.c */
+unsigned int	 place_bucket(const struct place *);
 void		 upstream_init(void);
 void		 upstream_trust_changed(void);
 bool		 upstream_kept(const struct place *);

@@ -21,22 +21,15 @@
  * is as hostile as what an agent sends.
  */
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include <openssl/err.h>
-#include <openssl/x509v3.h>
-
-#include "hostname.h"
 #include "log.h"
 #include "tlsengine.h"
 
 #define POOLS		256	/* buckets */
 #define IDLE_MAX	256	/* connections kept in all pools */
-#define INTERIM_MAX	16	/* 1xx answers to one request */
-#define SESSIONS	256	/* places whose TLS session is kept */
 
 TAILQ_HEAD(pool, upstream);
 LIST_HEAD(dials, upstream);
@@ -45,21 +38,13 @@ static struct pool	 pools[POOLS];
 static struct dials	 dials[POOLS];
 static TAILQ_HEAD(, upstream) dead = TAILQ_HEAD_INITIALIZER(dead);
 static struct event	 bury;
-static SSL_CTX		*client_ctx;
 static uint32_t		 last_id;
 static unsigned int	 nidle;
-
-/* Sessions to resume.  All were verified under the one trust we have. */
-static struct {
-	struct place	 place;
-	SSL_SESSION	*session;
-} sessions[SESSIONS];
 
 static void	 up_on_read(struct io *);
 static void	 up_on_drain(struct io *);
 static void	 up_on_secure(struct io *, const char *);
 static void	 up_on_error(struct io *, const char *);
-static void	 up_answer(struct upstream *);
 
 static const struct io_ops up_ops = {
 	.on_read = up_on_read,
@@ -68,7 +53,7 @@ static const struct io_ops up_ops = {
 	.on_error = up_on_error,
 };
 
-static unsigned int
+unsigned int
 place_bucket(const struct place *pc)
 {
 	const char	*p;
@@ -79,92 +64,6 @@ place_bucket(const struct place *pc)
 	return h % POOLS;
 }
 
-/* ---- TLS ----------------------------------------------------------------- */
-
-/* TLS 1.3 hands out tickets after the handshake, whenever it likes. */
-static int
-keep_session(SSL *ssl, SSL_SESSION *session)
-{
-	struct upstream	*up = SSL_get_app_data(ssl);
-	unsigned int	 i = place_bucket(&up->up_place) % SESSIONS;
-
-	SSL_SESSION_free(sessions[i].session);
-	sessions[i].session = session;
-	sessions[i].place = up->up_place;
-	return 1;
-}
-
-static int
-load_trust(X509_STORE *store, const void *pem, size_t len)
-{
-	BIO	*bio;
-	X509	*x;
-	int	 n = 0;
-
-	if ((bio = BIO_new_mem_buf(pem, len)) == NULL)
-		return 0;
-	while ((x = PEM_read_bio_X509(bio, NULL, NULL, NULL)) != NULL) {
-		n += X509_STORE_add_cert(store, x) == 1;
-		X509_free(x);
-	}
-	ERR_clear_error();
-	BIO_free(bio);
-	return n;
-}
-
-static SSL_CTX *
-make_client_ctx(void)
-{
-	static const unsigned char	 alpn[] = "\x08http/1.1";
-	const struct secret		*pem = trust_bundle();
-	SSL_CTX				*ctx;
-
-	if ((ctx = SSL_CTX_new(TLS_client_method())) == NULL)
-		return NULL;
-	if (load_trust(SSL_CTX_get_cert_store(ctx), pem->sc_data,
-	    pem->sc_len) == 0) {
-		log_warnx("upstream trust: no certificate can be read");
-		SSL_CTX_free(ctx);
-		return NULL;
-	}
-	SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
-	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
-	X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx),
-	    X509_V_FLAG_PARTIAL_CHAIN);
-	SSL_CTX_set_alpn_protos(ctx, alpn, sizeof(alpn) - 1);
-	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_CLIENT |
-	    SSL_SESS_CACHE_NO_INTERNAL);
-	SSL_CTX_sess_set_new_cb(ctx, keep_session);
-	return ctx;
-}
-
-/*
- * Origins are verified against a bundle of a hundred roots and more, which
- * takes longer to read than all else at a start: it is read with the first
- * request that needs it.
- */
-static SSL_CTX *
-up_ctx(void)
-{
-	if (client_ctx == NULL)
-		client_ctx = make_client_ctx();
-	return client_ctx;
-}
-
-/* Another bundle: what was verified under the old one counts no more. */
-void
-upstream_trust_changed(void)
-{
-	unsigned int	 i;
-
-	SSL_CTX_free(client_ctx);
-	client_ctx = NULL;
-	for (i = 0; i < SESSIONS; i++) {
-		SSL_SESSION_free(sessions[i].session);
-		sessions[i].session = NULL;
-	}
-}
-
 void
 upstream_init(void)
 {
@@ -172,36 +71,6 @@ upstream_init(void)
 
 	for (i = 0; i < POOLS; i++)
 		TAILQ_INIT(&pools[i]);
-}
-
-static int
-up_secure(struct upstream *up)
-{
-	char		*host = up->up_place.pc_host;
-	unsigned int	 i = place_bucket(&up->up_place) % SESSIONS;
-	SSL		*ssl;
-
-	if (up_ctx() == NULL || (ssl = SSL_new(client_ctx)) == NULL)
-		return -1;
-	SSL_set_app_data(ssl, up);
-	SSL_set_connect_state(ssl);
-	if (hostname_is_addr(host)) {
-		if (!X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host))
-			goto fail;
-	} else {
-		SSL_set_hostflags(ssl, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
-		if (!SSL_set1_host(ssl, host) ||
-		    !SSL_set_tlsext_host_name(ssl, host))
-			goto fail;
-	}
-	if (sessions[i].session != NULL &&
-	    place_same(&sessions[i].place, &up->up_place))
-		SSL_set_session(ssl, sessions[i].session);
-	up->up_state = UP_HANDSHAKE;
-	return io_secure(&up->up_io, ssl, NULL, 0);
-fail:
-	SSL_free(ssl);
-	return -1;
 }
 
 /* ---- life and death ------------------------------------------------------ */
@@ -348,7 +217,7 @@ tlsengine_dialer_dialed(struct ipc *ip, const union msg *m)
 	set_timer(&up->up_timer, settings.st_handshake_ms);
 	if (up->up_place.pc_scheme == URL_HTTP)
 		exchange_connected(up->up_ex, up);
-	else if (up_secure(up) == -1)
+	else if (upstream_secure(up) == -1)
 		up_fail(up, "upstream_unreachable", "out of memory");
 	return 0;
 }
@@ -531,225 +400,7 @@ upstream_end(struct exchange *ex)
 		io_finish(&up->up_io);
 }
 
-/* ---- the answer ---------------------------------------------------------- */
-
-/* 1: more came, 0: nothing now, -1: end of file or broken. */
-static int
-up_fill(struct upstream *up)
-{
-	ssize_t	 n;
-
-	if (up->up_in == NULL && (up->up_in = blocks_get(&in_blocks)) == NULL)
-		return -1;
-	if (up->up_inpos > 0) {
-		up->up_inlen -= up->up_inpos;
-		memmove(up->up_in, up->up_in + up->up_inpos, up->up_inlen);
-		up->up_inpos = 0;
-	}
-	if (up->up_inlen == UP_IN_SIZE)
-		return -1;
-	n = io_read(&up->up_io, up->up_in + up->up_inlen,
-	    UP_IN_SIZE - up->up_inlen);
-	if (n > 0) {
-		up->up_inlen += n;
-		return 1;
-	}
-	return n == -1 && errno == EAGAIN ? 0 : -1;
-}
-
-static void
-up_final_head(struct upstream *up, size_t len)
-{
-	struct exchange	*ex = up->up_ex;
-	struct h1_head	*hd = up->up_head;
-	struct h1_str	 fields = { NULL, 0 };
-
-	if (hd->hd_nfields > 0) {
-		fields.s = hd->hd_fields[0].hf_name;
-		fields.len = up->up_in + up->up_inpos + len - 4 - fields.s;
-	}
-	up->up_framing = hd->hd_status == 101 ? H1_UNTIL_CLOSE :
-	    hd->hd_framing;
-	up->up_left = hd->hd_length;
-	up->up_keep = hd->hd_keep_alive;
-	memset(&up->up_chunk, 0, sizeof(up->up_chunk));
-	up->up_in_body = true;
-	set_timer(&up->up_timer, hd->hd_status == 101 ?
-	    settings.st_tunnel_ms : settings.st_idle_ms);
-	exchange_answer_head(ex, hd, &fields);
-	up->up_inpos += len;
-}
-
-/* 1: the body is next, 0: more is needed, -1: it is over. */
-static int
-up_read_head(struct upstream *up)
-{
-	struct exchange	*ex = up->up_ex;
-	struct h1_error	 he;
-	int		 len, more;
-
-	for (;;) {
-		len = 0;
-		if (up->up_inlen > up->up_inpos)
-			len = h1_scan(&up->up_scan, up->up_in + up->up_inpos,
-			    up->up_inlen - up->up_inpos, &he);
-		if (len == -1)
-			return -1;
-		if (len == 0) {
-			if ((more = up_fill(up)) != 1)
-				return more;
-			continue;
-		}
-		memset(&up->up_scan, 0, sizeof(up->up_scan));
-		if (up->up_head == NULL && (up->up_head =
-		    malloc(sizeof(*up->up_head))) == NULL)
-			return -1;
-		if (h1_parse_response(up->up_in + up->up_inpos, len,
-		    ex->ex_request.hd_method,
-		    ex->ex_request.hd_upgrade.s != NULL, up->up_head,
-		    &he) == -1)
-			return -1;
-		if (up->up_head->hd_status >= 200 ||
-		    up->up_head->hd_status == 101) {
-			up_final_head(up, len);
-			return 1;
-		}
-		if (++up->up_interim > INTERIM_MAX)
-			return -1;
-		exchange_interim(ex, up->up_head);
-		if (up->up_dead)
-			return 0;
-		up->up_inpos += len;
-	}
-}
-
-static ssize_t
-up_body_read(struct upstream *up, void *to, size_t want)
-{
-	size_t	 have = up->up_inlen - up->up_inpos;
-
-	if (have == 0)
-		return io_read(&up->up_io, to, want);
-	if (have > want)
-		have = want;
-	memcpy(to, up->up_in + up->up_inpos, have);
-	up->up_inpos += have;
-	return have;
-}
-
-enum progress { BODY_MORE, BODY_WAIT, BODY_END, BODY_BROKEN };
-
-static enum progress
-up_body_plain(struct upstream *up)
-{
-	struct exchange	*ex = up->up_ex;
-	size_t		 room;
-	ssize_t		 n;
-	void		*p;
-
-	if (up->up_framing == H1_NONE ||
-	    (up->up_framing == H1_LENGTH && up->up_left == 0))
-		return BODY_END;
-	if ((p = conn_reserve(ex, &room)) == NULL) {
-		io_pause(&up->up_io);
-		return BODY_WAIT;
-	}
-	if (up->up_framing == H1_LENGTH && room > up->up_left)
-		room = up->up_left;
-	n = up_body_read(up, p, room);
-	if (n > 0) {
-		if (up->up_framing == H1_LENGTH)
-			up->up_left -= n;
-		conn_commit(ex, n);
-		exchange_answer_data(ex, p, n);
-		return BODY_MORE;
-	}
-	if (n == -1 && errno == EAGAIN)
-		return BODY_WAIT;
-	/* RFC 9112, 9.8: only close_notify tells the end from a cut. */
-	return n == 0 && up->up_framing == H1_UNTIL_CLOSE &&
-	    (up->up_io.io_closed || ex->ex_upgraded) ? BODY_END : BODY_BROKEN;
-}
-
-static enum progress
-up_body_chunked(struct upstream *up)
-{
-	struct exchange	*ex = up->up_ex;
-	const char	*data;
-	size_t		 room, len;
-	ssize_t		 n;
-	void		*p;
-	int		 more;
-
-	if (h1_chunk_done(&up->up_chunk))
-		return BODY_END;
-	if ((p = conn_reserve(ex, &room)) == NULL) {
-		io_pause(&up->up_io);
-		return BODY_WAIT;
-	}
-	if (up->up_inpos == up->up_inlen && (more = up_fill(up)) != 1)
-		return more == 0 ? BODY_WAIT : BODY_BROKEN;
-	len = up->up_inlen - up->up_inpos;
-	n = h1_chunk_decode(&up->up_chunk, up->up_in + up->up_inpos,
-	    len < room ? len : room, &data, &len);
-	if (n == -1)
-		return BODY_BROKEN;
-	up->up_inpos += n;
-	if (len > 0) {
-		memcpy(p, data, len);
-		conn_commit(ex, len);
-		exchange_answer_data(ex, p, len);
-	}
-	return BODY_MORE;
-}
-
-static void
-up_read_body(struct upstream *up)
-{
-	struct exchange	*ex = up->up_ex;
-	enum progress	 how;
-
-	do {
-		how = up->up_framing == H1_CHUNKED ? up_body_chunked(up) :
-		    up_body_plain(up);
-		if (ex->ex_conn->cn_io.io_full)
-			conn_flush(ex);
-	} while (how == BODY_MORE && !up->up_dead);
-	if (up->up_dead)
-		return;
-	switch (how) {
-	case BODY_END:
-		exchange_answer_end(ex);
-		break;
-	case BODY_BROKEN:
-		exchange_up_lost(ex, "stream_broken");
-		break;
-	default:
-		set_timer(&up->up_timer, ex->ex_upgraded ?
-		    settings.st_tunnel_ms : settings.st_idle_ms);
-		conn_flush(ex);
-	}
-}
-
-static void
-up_answer(struct upstream *up)
-{
-	int	 n;
-
-	if (!up->up_in_body) {
-		n = up_read_head(up);
-		if (up->up_dead || n == 0)
-			return;
-		if (n == -1) {
-			exchange_up_lost(up->up_ex, up->up_inlen == 0 ?
-			    "upstream_unreachable: closed without an answer" :
-			    "stream_broken");
-			return;
-		}
-	}
-	if (!up->up_dead && up->up_ex != NULL)
-		up_read_body(up);
-}
+/* ---- events -------------------------------------------------------------- */
 
 /* The client has room again. */
 void
@@ -772,7 +423,7 @@ up_on_read(struct io *io)
 		return;
 	}
 	if (up->up_state == UP_BUSY && up->up_ex != NULL)
-		up_answer(up);
+		upstream_answer(up);
 }
 
 static void

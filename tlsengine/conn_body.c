@@ -1,0 +1,207 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * tlsengine runs this: what follows a request's head, its body or, once the
+ * protocol was changed, bytes of which only the number is known.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "tlsengine.h"
+
+/* Up to all of what is wanted from the buffer, then from the connection. */
+static ssize_t
+body_read(struct conn *cn, void *to, size_t want)
+{
+	size_t	 have = cn->cn_inlen - cn->cn_inpos;
+
+	if (have == 0)
+		return io_read(&cn->cn_io, to, want);
+	if (have > want)
+		have = want;
+	memcpy(to, cn->cn_in + cn->cn_inpos, have);
+	cn->cn_inpos += have;
+	return have;
+}
+
+/* 1: go on, 0: wait, -1: it is over. */
+static int
+body_length(struct conn *cn)
+{
+	struct exchange	*ex = cn->cn_ex;
+	size_t		 room;
+	ssize_t		 n;
+	void		*p;
+
+	if (cn->cn_left == 0)
+		return -1;
+	if ((p = upstream_reserve(ex, &room)) == NULL) {
+		io_pause(&cn->cn_io);
+		return 0;
+	}
+	n = body_read(cn, p, room < cn->cn_left ? room : cn->cn_left);
+	if (n > 0) {
+		cn->cn_left -= n;
+		if (exchange_request_data(ex, p, n) == -1)
+			return 0;
+		upstream_commit(ex, n);
+		return 1;
+	}
+	if (n == -1 && errno == EAGAIN)
+		return 0;
+	exchange_client_gone(ex, "stream_broken");
+	conn_free(cn);
+	return 0;
+}
+
+/* Chunks are undone in our buffer: what passes is their data. */
+static int
+body_chunked(struct conn *cn)
+{
+	struct exchange	*ex = cn->cn_ex;
+	const char	*data;
+	size_t		 room, len;
+	ssize_t		 n;
+	void		*p;
+
+	if (h1_chunk_done(&cn->cn_chunk))
+		return -1;
+	if ((p = upstream_reserve(ex, &room)) == NULL) {
+		io_pause(&cn->cn_io);
+		return 0;
+	}
+	if (cn->cn_inpos == cn->cn_inlen) {
+		cn->cn_inpos = cn->cn_inlen = 0;
+		if (conn_fill(cn) != 1)
+			return 0;
+	}
+	len = cn->cn_inlen - cn->cn_inpos;
+	n = h1_chunk_decode(&cn->cn_chunk, (char *)cn->cn_in + cn->cn_inpos,
+	    len < room ? len : room, &data, &len);
+	if (n == -1) {
+		exchange_fail(ex, 400, "bad_request");
+		return 0;
+	}
+	cn->cn_inpos += n;
+	if (len > 0) {
+		if (exchange_request_data(ex, data, len) == -1)
+			return 0;
+		memcpy(p, data, len);
+		upstream_commit(ex, len);
+	}
+	return 1;
+}
+
+void
+conn_body(struct conn *cn)
+{
+	struct exchange	*ex = cn->cn_ex;
+	int		 more = -1;
+
+	set_timer(&cn->cn_timer, settings.st_idle_ms);
+	do {
+		if (ex->ex_request.hd_framing == H1_LENGTH)
+			more = body_length(cn);
+		else if (ex->ex_request.hd_framing == H1_CHUNKED)
+			more = body_chunked(cn);
+	} while (more == 1 && !cn->cn_dead && cn->cn_state == CONN_BODY);
+	if (cn->cn_dead || cn->cn_state != CONN_BODY)
+		return;
+	if (more == 0) {
+		upstream_flush(ex);
+		return;
+	}
+	cn->cn_state = CONN_ANSWER;
+	event_del(&cn->cn_timer);
+	exchange_request_end(ex);
+}
+
+/* The upstream has taken the head, or has room again. */
+void
+conn_go(struct exchange *ex)
+{
+	struct conn	*cn = ex->ex_conn;
+
+	if (cn->cn_state == CONN_WAIT)
+		cn->cn_state = CONN_BODY;
+	if (cn->cn_state == CONN_TUNNEL && !ex->ex_request_end)
+		io_resume(&cn->cn_io);
+	if (cn->cn_state != CONN_BODY)
+		return;
+	io_resume(&cn->cn_io);
+	conn_body(cn);
+}
+
+/* The body is due once the origin or, tired of waiting, the client wants. */
+void
+conn_expect(struct exchange *ex)
+{
+	struct conn	*cn = ex->ex_conn;
+
+	if (cn->cn_inlen > cn->cn_inpos) {
+		conn_go(ex);
+		return;
+	}
+	upstream_flush(ex);
+	io_resume(&cn->cn_io);
+}
+
+/* ---- upgraded ------------------------------------------------------------ */
+
+void
+conn_tunnel(struct exchange *ex)
+{
+	struct conn	*cn = ex->ex_conn;
+
+	cn->cn_state = CONN_TUNNEL;
+	cn->cn_keep = false;
+	set_timer(&cn->cn_timer, settings.st_tunnel_ms);
+	io_flush(&cn->cn_io);
+	io_resume(&cn->cn_io);
+	if (cn->cn_inlen > cn->cn_inpos)
+		event_active(&cn->cn_io.io_rev, EV_READ, 1);
+}
+
+void
+conn_relay(struct conn *cn)
+{
+	struct exchange	*ex = cn->cn_ex;
+	size_t		 room;
+	ssize_t		 n = 0;
+	void		*p;
+	bool		 end;
+
+	set_timer(&cn->cn_timer, settings.st_tunnel_ms);
+	for (;;) {
+		if ((p = upstream_reserve(ex, &room)) == NULL) {
+			io_pause(&cn->cn_io);
+			break;
+		}
+		if ((n = body_read(cn, p, room)) <= 0)
+			break;
+		if (exchange_request_data(ex, p, n) == -1)
+			return;
+		upstream_commit(ex, n);
+	}
+	end = p != NULL && (n == 0 || errno != EAGAIN);
+	upstream_flush(ex);
+	if (end) {
+		io_pause(&cn->cn_io);
+		exchange_request_end(ex);
+	}
+}

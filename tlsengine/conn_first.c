@@ -1,0 +1,190 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * tlsengine runs this: the first bytes of a client, which tell TLS from HTTP
+ * and give the connection its name.
+ */
+
+#include <errno.h>
+#include <string.h>
+
+#include "hostname.h"
+#include "names.h"
+#include "tlsengine.h"
+
+#define TLS_HANDSHAKE	0x16	/* first byte of a TLS connection */
+
+/* 1: more came, 0: nothing now, -1: the connection is over (and freed). */
+int
+conn_fill(struct conn *cn)
+{
+	ssize_t	 n;
+
+	if (cn->cn_in == NULL &&
+	    (cn->cn_in = blocks_get(&in_blocks)) == NULL) {
+		conn_free(cn);
+		return -1;
+	}
+	if (cn->cn_inlen == CONN_IN_SIZE)
+		return 0;
+	n = io_read(&cn->cn_io, cn->cn_in + cn->cn_inlen,
+	    CONN_IN_SIZE - cn->cn_inlen);
+	if (n > 0) {
+		cn->cn_inlen += n;
+		return 1;
+	}
+	if (n == -1 && errno == EAGAIN)
+		return 0;
+	if (n == 0 && cn->cn_ex == NULL && !io_empty(&cn->cn_io)) {
+		/* It asks for no more and still reads the last answer. */
+		conn_last(cn);
+		return -1;
+	}
+	if (cn->cn_ex != NULL)
+		exchange_client_gone(cn->cn_ex, "stream_broken");
+	else if (cn->cn_io.io_ssl != NULL && cn->cn_requests == 0)
+		/* Some clients look at the certificate only now. */
+		report_other(RECORD_REQUEST_FAILED, PROTOCOL_TLS,
+		    cn->cn_place.pc_host, cn->cn_place.pc_port,
+		    "stream_broken");
+	conn_free(cn);
+	return -1;
+}
+
+void
+conn_not_http(struct conn *cn, const char *reason)
+{
+	report_other(RECORD_CONNECTION_REFUSED, PROTOCOL_TCP,
+	    cn->cn_place.pc_host, cn->cn_place.pc_port, reason);
+	conn_reset(cn);
+}
+
+/* Without a name of any kind the address is its own name. */
+void
+name_by_address(struct conn *cn)
+{
+	addr_format(&cn->cn_dest, cn->cn_place.pc_host,
+	    sizeof(cn->cn_place.pc_host));
+	cn->cn_named = true;
+}
+
+/*
+ * Settle the connection on a name that the client sent.  One that contradicts
+ * the address it dialled is kept, so that the refusal can name it.
+ */
+void
+name_by_client(struct conn *cn, const char *name)
+{
+	bool	 same = strcmp(cn->cn_place.pc_host, name) == 0;
+
+	if (cn->cn_named && !same)
+		cn->cn_mismatch = "name_mismatch";
+	if (!cn->cn_named && names_enabled() && cn->cn_transparent) {
+		/* Only addresses that we gave out stand for names. */
+		name_by_address(cn);
+		if (strcmp(cn->cn_place.pc_host, name) != 0)
+			cn->cn_mismatch = "name_mismatch";
+	}
+	strlcpy(cn->cn_place.pc_host, name, sizeof(cn->cn_place.pc_host));
+	cn->cn_named = true;
+}
+
+static void
+conn_secure(struct conn *cn, const struct hello *he)
+{
+	char	 name[HOSTNAME_MAX];
+	SSL	*ssl;
+
+	cn->cn_place.pc_scheme = URL_HTTPS;
+	if (he->he_sni == HELLO_SNI_NAME) {
+		if (hostname_canon(he->he_name, he->he_namelen, name,
+		    sizeof(name), NULL) == -1) {
+			conn_not_http(cn, "bad_request");
+			return;
+		}
+		name_by_client(cn, name);
+	} else if (!cn->cn_named)
+		name_by_address(cn);
+	if ((ssl = SSL_new(server_ctx)) == NULL ||
+	    mint_use(mint, ssl, cn->cn_place.pc_host) == -1) {
+		SSL_free(ssl);
+		conn_not_http(cn, "bad_request");
+		return;
+	}
+	SSL_set_accept_state(ssl);
+	cn->cn_state = CONN_HANDSHAKE;
+	if (io_secure(&cn->cn_io, ssl, cn->cn_in, cn->cn_inlen) == -1) {
+		conn_free(cn);
+		return;
+	}
+	blocks_put(&in_blocks, cn->cn_in);
+	cn->cn_in = NULL;
+	cn->cn_inlen = 0;
+}
+
+void
+conn_first(struct conn *cn)
+{
+	struct hello	 he;
+
+	if (conn_fill(cn) != 1)
+		return;
+	if (cn->cn_in[0] != TLS_HANDSHAKE) {
+		cn->cn_place.pc_scheme = URL_HTTP;
+		cn->cn_state = CONN_HEAD;
+		cn->cn_begun = true;
+		set_timer(&cn->cn_timer, settings.st_head_ms);
+		conn_head(cn);
+		return;
+	}
+	switch (hello_parse(cn->cn_in, cn->cn_inlen, &he)) {
+	case HELLO_MORE:
+		break;
+	case HELLO_DONE:
+		if (he.he_sni != HELLO_SNI_MALFORMED) {
+			conn_secure(cn, &he);
+			break;
+		}
+		/* FALLTHROUGH */
+	case HELLO_BAD:
+		conn_not_http(cn, "bad_request");
+	}
+}
+
+static bool
+rejected_ca(int alert)
+{
+	return alert == 42 || alert == 46 || alert == 48;
+}
+
+void
+conn_on_secure(struct io *io, const char *why)
+{
+	struct conn	*cn = io->io_arg;
+
+	if (why != NULL) {
+		report_other(RECORD_REQUEST_FAILED, PROTOCOL_TLS,
+		    cn->cn_place.pc_host, cn->cn_place.pc_port,
+		    rejected_ca(io->io_alert) ? "tls_client_rejected_ca" :
+		    "stream_broken");
+		conn_free(cn);
+		return;
+	}
+	cn->cn_state = CONN_HEAD;
+	set_timer(&cn->cn_timer, settings.st_idle_ms);
+	io_resume(&cn->cn_io);
+}
