@@ -93,6 +93,9 @@ write_file(const char *dir, const char *name, const char *bundle,
 		while ((n = read(in, buf, sizeof(buf))) > 0)
 			if (write(out, buf, n) != n)
 				goto done;
+		/* The bundle's last line may lack its end. */
+		if (write(out, "\n", 1) != 1)
+			goto done;
 	}
 	if (n == -1 || write(out, data, len) != (ssize_t)len ||
 	    rename(tmp, path) == -1)

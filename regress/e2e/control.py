@@ -318,7 +318,7 @@ def crowd(count):
     """A configuration with many sessions, whose records are long."""
     policy = "p" * 60
     return POLICY + f'policy "{policy}" {{ }}\n' + "".join(
-        f'session "s{n:02}{"x" * 60}" {{ listen on 127.0.0.1 port {16000 + n} '
+        f'session "s{n:02}{"x" * 60}" {{ listen on 127.0.0.1 port {15100 + n} '
         f'transparent  policy "{policy}" }}\n' for n in range(count))
 
 

@@ -233,7 +233,7 @@ def full_disk():
 
 def many(count):
     return POLICY + "".join(
-        f'session "s{n:02}" {{ listen on 127.0.0.1 port {16000 + n} '
+        f'session "s{n:02}" {{ listen on 127.0.0.1 port {15100 + n} '
         'transparent  policy "open" }\n' for n in range(count))
 
 
@@ -275,7 +275,7 @@ def lines():
                               separators=(",", ":")).encode() == line
         for name in ("a b", "a\\nb", "a;b", "a/../b", "\x1b[2J", "é", "a" * 65):
             daemon.write(POLICY + f'session "{name}" {{ listen on 127.0.0.1 '
-                         'port 16000 transparent  policy "open" }\n')
+                         'port 15100 transparent  policy "open" }\n')
             answer = daemon.ask("reload")
             assert answer["error"]["code"] == "bad_configuration", answer
             text = answer["error"]["message"]
