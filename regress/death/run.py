@@ -285,6 +285,9 @@ def stopped_engine():
         took = time.monotonic() - start
         assert answer.get("generation") == 2, answer
         assert 0.9 < took < 1 + LATE_S, f"answered after {took:.2f} s"
+        # Killed is not yet gone.
+        until("edge is another",
+              lambda: daemon.settle()["edge"] != before["edge"])
         same_but(before, daemon.settle(), "edge")
         assert f"tlsengine: edge[{before['edge']}] is killed: it does not " \
             "answer" in daemon.log(), daemon.log()
