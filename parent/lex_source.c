@@ -190,7 +190,7 @@ lex_include(struct parse *ps, struct conf_pos pos, const char *path)
 	    (size_t)(slash - outer) + 1;
 	full = conf_alloc(ps->ps_conf, dirlen + strlen(path) + 1);
 	memcpy(full, outer, dirlen);
-	strcpy(full + dirlen, path);
+	strlcpy(full + dirlen, path, strlen(path) + 1);
 	if ((why = lex_push_file(ps, full)) != NULL) {
 		ps->ps_lex.lx_lost = true;
 		conf_error(ps, pos, "include \"%s\": %s", full, why);

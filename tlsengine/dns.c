@@ -136,7 +136,8 @@ label_text(struct query *qu, const uint8_t *label, size_t len, char *text)
 			continue;
 		}
 		qu->qu_escaped = true;
-		n += (size_t)sprintf(text + n, "\\%03u", label[i]);
+		n += (size_t)snprintf(text + n, sizeof("\\000"), "\\%03u",
+		    label[i]);
 	}
 	return n;
 }
