@@ -82,11 +82,12 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	M(CONF_COND, conf_cond, R_PARENT, R_POLICYD, FD_NEVER, S_PREPARE) \
 	M(CONF_AUDIT, conf_audit, R_PARENT, R_RECORDER, FD_MUST, S_PREPARE) \
 	M(CONF_AUDIT_SAME, empty, R_PARENT, R_RECORDER, FD_NEVER, S_PREPARE) \
+	M(CONF_JUDGE, conf_judge, R_PARENT, R_POLICYD, FD_NEVER, S_PREPARE) \
 	M(CONF_REDACT, conf_redact, R_PARENT, R_RECORDER, FD_NEVER, S_PREPARE) \
 	M(CONF_DIAL, conf_dial, R_PARENT, R_DIALER, FD_NEVER, S_PREPARE) \
 	M(CONF_HOST, conf_host, R_PARENT, R_DIALER, FD_NEVER, S_PREPARE) \
-	M(CONF_RESOLVER, conf_resolver, R_PARENT, R_DIALER, FD_NEVER, \
-	    S_PREPARE) \
+	M(CONF_RESOLVER, conf_resolver, R_PARENT, R_DIALER | R_DECIDERD, \
+	    FD_NEVER, S_PREPARE) \
 	M(CONF_DENY_NET, conf_deny_net, R_PARENT, R_DIALER, FD_NEVER, \
 	    S_PREPARE) \
 	M(CONF_DECIDER, conf_decider, R_PARENT, R_DECIDERD, FD_NEVER, \
@@ -119,6 +120,16 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	M(ENGINE_BAD, engine_bad, R_POLICYD | R_RECORDER | R_DIALER, R_PARENT, \
 	    FD_NEVER, S_WORK) \
 	M(RECORD_SESSION, record_session, R_POLICYD, R_RECORDER, FD_NEVER, \
+	    S_OPEN) \
+	/* deciders; programs and sockets are the parent's to open */ \
+	M(QUESTION, question, R_POLICYD, R_DECIDERD, FD_NEVER, S_OPEN) \
+	M(QUESTION_DROP, cookie, R_POLICYD, R_DECIDERD, FD_NEVER, S_OPEN) \
+	M(ANSWER, answer, R_DECIDERD, R_POLICYD, FD_NEVER, S_OPEN) \
+	M(HELPER_ASK, helper_ask, R_DECIDERD, R_PARENT, FD_NEVER, S_WORK) \
+	M(HELPER, cookie, R_PARENT, R_DECIDERD, FD_MUST, S_WORK) \
+	M(HELPER_FAILED, helper_failed, R_PARENT, R_DECIDERD, FD_NEVER, \
+	    S_WORK) \
+	M(RECORD_DECIDER, record_decider, R_POLICYD, R_RECORDER, FD_NEVER, \
 	    S_OPEN) \
 	/* a local sandbox and its engine */ \
 	M(BOX_LISTEN, box_listen, R_BOX, R_ENGINE, FD_MUST, S_OPEN) \
@@ -171,7 +182,7 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	U8(read_only)
 
 #define FIELDS_conf_limits(U8, U16, U32, U64, STR, BYTES) \
-	U32(clients) U32(sessions)
+	U32(clients) U32(sessions) U32(pending)
 
 #define FIELDS_conf_session(U8, U16, U32, U64, STR, BYTES) \
 	STR(session, NAME_LEN) STR(policy, NAME_LEN) U8(on_full)
@@ -209,6 +220,10 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	STR(name, NAME_LEN) U8(kind) U8(api) U8(persistent) \
 	STR(url, PATH_LEN) STR(model, NAME_LEN) \
 	U64(timeout_ms) U32(concurrency)
+
+/* What policyd must know of a decider: not where it is, nor its key. */
+#define FIELDS_conf_judge(U8, U16, U32, U64, STR, BYTES) \
+	STR(name, NAME_LEN) U8(kind) U64(timeout_ms) U32(concurrency)
 
 #define FIELDS_conf_cluster(U8, U16, U32, U64, STR, BYTES) \
 	STR(name, NAME_LEN) U8(in_cluster) STR(context, PATH_LEN) \
@@ -270,6 +285,29 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	U8(kind) U64(at) STR(session, NAME_LEN) STR(policy, NAME_LEN) \
 	STR(reason, PATH_LEN)
 
+/* The document is one JSON object; who asks is done waiting after so long. */
+#define FIELDS_question(U8, U16, U32, U64, STR, BYTES) \
+	U32(id) U64(timeout_ms) STR(decider, NAME_LEN) \
+	BYTES(document, QUESTION_LEN)
+
+/* result is one of answer_result; the reason is the decider's own words. */
+#define FIELDS_answer(U8, U16, U32, U64, STR, BYTES) \
+	U32(id) U8(result) STR(reason, PATH_LEN)
+
+/* The other end of a decider's program, or a connection to its socket. */
+#define FIELDS_helper_ask(U8, U16, U32, U64, STR, BYTES) \
+	U32(cookie) STR(decider, NAME_LEN)
+
+#define FIELDS_helper_failed(U8, U16, U32, U64, STR, BYTES) \
+	U32(cookie) STR(why, PATH_LEN)
+
+/* A decider that did not decide, and what it was asked about. */
+#define FIELDS_record_decider(U8, U16, U32, U64, STR, BYTES) \
+	U64(at) STR(session, NAME_LEN) STR(decider, NAME_LEN) \
+	STR(reason, NAME_LEN) STR(detail, PATH_LEN) U32(waited_ms) \
+	U8(scheme) U16(port) STR(host, HOST_LEN) STR(method, METHOD_LEN) \
+	STR(path, URL_LEN)
+
 /* What listens, or reports packets, in the sandbox: one of listen_kind. */
 #define FIELDS_box_listen(U8, U16, U32, U64, STR, BYTES) \
 	U8(kind)
@@ -296,11 +334,13 @@ enum msg_fd { FD_NEVER, FD_MUST };
 
 /*
  * scope says how far the verdict reaches, rule is UINT32_MAX for the default,
- * body is the limit in bytes.
+ * body is the limit in bytes.  decider is who was asked, if anybody was, and
+ * waited_ms how long that took.
  */
 #define FIELDS_verdict(U8, U16, U32, U64, STR, BYTES) \
 	U32(id) U8(verdict) U8(scope) U8(rule_kind) U32(rule) \
-	U64(generation) U64(body) STR(reason, PATH_LEN)
+	U64(generation) U64(body) STR(reason, PATH_LEN) \
+	STR(decider, NAME_LEN) U32(waited_ms)
 
 /* nets: prefixes that the rule opens, separated by spaces. */
 #define FIELDS_grant(U8, U16, U32, U64, STR, BYTES) \
@@ -331,7 +371,7 @@ enum msg_fd { FD_NEVER, FD_MUST };
 
 #define FIELDS_record_verdict(U8, U16, U32, U64, STR, BYTES) \
 	U64(request) U64(at) U8(verdict) U8(rule_kind) U32(rule) \
-	STR(reason, PATH_LEN)
+	STR(reason, PATH_LEN) STR(decider, NAME_LEN) U32(waited_ms)
 
 #define FIELDS_record_head(U8, U16, U32, U64, STR, BYTES) \
 	U64(request) U16(status) STR(address, ADDRESS_LEN) \
@@ -359,7 +399,8 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	S(conf_policy) S(conf_rule) S(conf_cond) S(conf_redact) S(conf_dial) \
 	S(conf_host) S(conf_resolver) S(conf_deny_net) S(conf_decider) \
 	S(conf_cluster) S(conf_file) S(conf_engine) S(conf_listen) \
-	S(conf_audit) S(status_proc) S(status_end) S(reload_done) \
+	S(conf_audit) S(conf_judge) S(question) S(answer) S(helper_ask) \
+	S(helper_failed) S(record_decider) S(status_proc) S(status_end) S(reload_done) \
 	S(peer_answer) S(follow) S(session_ask) S(session_done) \
 	S(audit_status) S(engine_bad) \
 	S(engine_trust) \
@@ -442,6 +483,31 @@ enum verdict_scope {
 };
 
 #define RULE_NONE	UINT32_MAX	/* the default decided */
+
+enum decider_kind {
+	DECIDER_AGENT,
+	DECIDER_WEBHOOK,
+	DECIDER_EXEC,
+	DECIDER_SOCKET,
+	DECIDER_OPERATOR,	/* policyd's own: a person answers */
+	DECIDER_KIND_MAX
+};
+
+enum decider_api {
+	API_ANTHROPIC,
+	API_OPENAI,
+	API_MAX
+};
+
+enum answer_result {
+	ANSWER_ALLOW,
+	ANSWER_DENY,
+	ANSWER_UNSURE,		/* the next one of the chain is to say */
+	ANSWER_TIMEOUT,
+	ANSWER_ERROR,		/* it could not be asked */
+	ANSWER_BAD_RETURN,	/* what it said is no answer */
+	ANSWER_RESULT_MAX
+};
 
 enum dial_failure {
 	DIAL_ADDRESS_REFUSED,	/* by the address policy */

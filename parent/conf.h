@@ -132,27 +132,14 @@ enum conf_timeout {
 	CONF_NTIMEOUTS
 };
 
-enum conf_decider_kind {
-	CONF_DECIDER_AGENT,
-	CONF_DECIDER_WEBHOOK,
-	CONF_DECIDER_EXEC,
-	CONF_DECIDER_SOCKET,
-	CONF_DECIDER_OPERATOR,
-};
-
-enum conf_api {
-	CONF_API_ANTHROPIC,
-	CONF_API_OPENAI,
-};
-
 struct conf_decider {
 	TAILQ_ENTRY(conf_decider) dc_entry;
 	struct conf_pos		 dc_pos;
 	unsigned int		 dc_index;
 	const char		*dc_name;
-	enum conf_decider_kind	 dc_kind;
+	enum decider_kind	 dc_kind;
 	uint32_t		 dc_set;	/* statements given: parser */
-	enum conf_api		 dc_api;	/* agent */
+	enum decider_api	 dc_api;	/* agent */
 	const char		*dc_url;	/* agent, webhook */
 	const char		*dc_model;	/* agent */
 	const char		*dc_key_file;	/* agent, webhook */

@@ -66,7 +66,7 @@ conf_decider_begin(struct parse *ps, struct conf_pos pos, const char *name,
 	dc->dc_index = last == NULL ? 0 : last->dc_index + 1;
 	dc->dc_name = name;
 	dc->dc_kind = kind;
-	dc->dc_timeout = kind == CONF_DECIDER_OPERATOR ? 120000 : 5000;
+	dc->dc_timeout = kind == DECIDER_OPERATOR ? 120000 : 5000;
 	dc->dc_concurrency = 8;
 	TAILQ_INIT(&dc->dc_command);
 	TAILQ_INSERT_TAIL(list, dc, dc_entry);

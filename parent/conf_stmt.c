@@ -104,11 +104,11 @@ const struct stmt stmt_global[] = {
 	{ NULL, 0, 0, 0, 0, 0, 0, NULL }
 };
 
-#define D_AGENT		(1U << CONF_DECIDER_AGENT)
-#define D_WEBHOOK	(1U << CONF_DECIDER_WEBHOOK)
-#define D_EXEC		(1U << CONF_DECIDER_EXEC)
-#define D_SOCKET	(1U << CONF_DECIDER_SOCKET)
-#define D_OPERATOR	(1U << CONF_DECIDER_OPERATOR)
+#define D_AGENT		(1U << DECIDER_AGENT)
+#define D_WEBHOOK	(1U << DECIDER_WEBHOOK)
+#define D_EXEC		(1U << DECIDER_EXEC)
+#define D_SOCKET	(1U << DECIDER_SOCKET)
+#define D_OPERATOR	(1U << DECIDER_OPERATOR)
 #define D_HTTP		(D_AGENT | D_WEBHOOK)
 
 const struct stmt stmt_decider[] = {

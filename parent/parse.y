@@ -207,11 +207,11 @@ decider		: DECIDER STRING decider_kind {
 			conf_decider_end(ps);
 		}
 		;
-decider_kind	: AGENT		{ $$ = CONF_DECIDER_AGENT; }
-		| WEBHOOK	{ $$ = CONF_DECIDER_WEBHOOK; }
-		| EXEC		{ $$ = CONF_DECIDER_EXEC; }
-		| SOCKET	{ $$ = CONF_DECIDER_SOCKET; }
-		| OPERATOR	{ $$ = CONF_DECIDER_OPERATOR; }
+decider_kind	: AGENT		{ $$ = DECIDER_AGENT; }
+		| WEBHOOK	{ $$ = DECIDER_WEBHOOK; }
+		| EXEC		{ $$ = DECIDER_EXEC; }
+		| SOCKET	{ $$ = DECIDER_SOCKET; }
+		| OPERATOR	{ $$ = DECIDER_OPERATOR; }
 		;
 decider_block	: /* empty */
 		| OPEN decider_l end
