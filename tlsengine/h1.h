@@ -124,6 +124,7 @@ struct h1_head {
 	 * or_override 0 and it is not forwarded.
 	 */
 	struct h1_str	 hd_override;
+	int		 hd_te_trailers;	/* TE: trailers was there */
 
 	/* Responses. */
 	int		 hd_status;		/* 100 to 999 */
@@ -207,13 +208,25 @@ enum h1_method	 h1_method(const char *, size_t);
 /* The first field of that name, or NULL. */
 const struct h1_field	*h1_find(const struct h1_head *, const char *name);
 
+/*
+ * The trailer section of a message: field lines and the empty line after them,
+ * as h1_chunk_decode() and h2_head_trailers() leave it.  Returns how many
+ * fields there are, or -1.  What may not stand in trailers (RFC 9110, 6.5.1:
+ * framing, routing, credentials, controls, how to read the content) is
+ * dropped; to merge nothing after the verdict, h1_format_trailers() and
+ * h2_nv_trailers() would drop it again.
+ */
+ssize_t	 h1_parse_trailers(const char *buf, size_t len, struct h1_field *,
+	    size_t max, struct h1_error *);
+
 /* ---- h1_field.c ---------------------------------------------------------- */
 
 /*
  * Whether a field belongs to the connection and not to the message, so that it
- * is not forwarded: listed in Connection, Connection itself, Keep-Alive,
- * Proxy-*, TE, Trailer (we drop trailers), Upgrade, HTTP2-Settings; and what
- * we write ourselves: Transfer-Encoding, Content-Length, Host, Expect.
+ * is not simply forwarded: listed in Connection, Connection itself,
+ * Keep-Alive, Proxy-*, TE, Upgrade, HTTP2-Settings; what we write ourselves:
+ * Transfer-Encoding, Content-Length, Host, Expect; and Trailer, which goes only
+ * where trailers go.
  */
 int	 h1_is_hop_by_hop(const struct h1_field *);
 
@@ -251,6 +264,7 @@ struct h1_out_request {
 	struct h1_str		 or_upgrade;	/* with `Connection: Upgrade' */
 	int			 or_expect_continue;
 	int			 or_override;	/* forward method overrides */
+	int			 or_te_trailers; /* `TE: trailers' */
 };
 
 /*
@@ -277,6 +291,13 @@ ssize_t	 h1_format_request(char *out, size_t outsz,
 ssize_t	 h1_format_response(char *out, size_t outsz,
 	    const struct h1_out_response *);
 
+/*
+ * The end of a chunked body in place of H1_CHUNK_LAST, with trailers.  At most
+ * H1_TRAILER_MAX and a few bytes per field are needed.
+ */
+ssize_t	 h1_format_trailers(char *out, size_t outsz, const struct h1_field *,
+	    size_t n);
+
 /* "Not Found" for 404; "" if we know none. */
 const char	*h1_reason(int status);
 
@@ -299,15 +320,18 @@ enum h1_chunk_state {
 	H1_CK_BROKEN
 };
 
-/* All zero before a body. */
+/* All zero before a body, but for where trailers go if they are wanted. */
 struct h1_chunk {
+	char			*hc_keep;	/* NULL: they are dropped */
+	size_t			 hc_keepsz;	/* H1_TRAILER_MAX is enough */
 	enum h1_chunk_state	 hc_state;
 	uint64_t		 hc_left;	/* data of this chunk to come */
 	uint64_t		 hc_total;	/* data so far, announced */
 	uint32_t		 hc_digits;	/* of the size */
 	uint32_t		 hc_line;	/* extensions of this chunk */
 	uint32_t		 hc_ext;	/* and of the message, bytes */
-	uint32_t		 hc_trailer;	/* bytes of the trailers */
+	uint32_t		 hc_trailer;	/* bytes of the trailers, with
+						 * the empty line: 2 if none */
 	const char		*hc_why;	/* after -1 */
 };
 
@@ -324,9 +348,9 @@ struct h1_chunk {
  *		len -= n;
  *	}
  *
- * Extensions are bounded and dropped.  So are trailers, after the checks that
- * fields get: RFC 9112, 7.1.2 lets a recipient discard them, and what is never
- * merged can not add a Host, a length or a credential after the verdict.
+ * Extensions are bounded and dropped.  Trailers are bounded, get the checks
+ * that fields get, and are collected in hc_keep: hc_trailer bytes that are for
+ * h1_parse_trailers() when the body is done.
  */
 ssize_t	 h1_chunk_decode(struct h1_chunk *, const char *in, size_t inlen,
 	    const char **data, size_t *datalen);

@@ -17,7 +17,7 @@
 /*
  * The chunked transfer coding (RFC 9112, 7.1).  Runs in the tlsengine, on the
  * bytes of hostile agents and hostile origins.  One step per byte outside of
- * data and nothing stored, so it does not matter how the bytes are cut.
+ * data, so it does not matter how the bytes are cut.
  *
  * The grammar's optional whitespace around a size is refused, and so is a line
  * break within an extension: readers that skip to the next LF find another end
@@ -114,12 +114,24 @@ step_data_end(struct h1_chunk *ck, char c)
 	return 0;
 }
 
-/* Checked like the fields of a head, and forgotten. */
+static int
+keep_trailer(struct h1_chunk *ck, char c)
+{
+	if (ck->hc_trailer == H1_TRAILER_MAX ||
+	    (ck->hc_keep != NULL && ck->hc_trailer == ck->hc_keepsz))
+		return refuse(ck, "trailer section too long");
+	if (ck->hc_keep != NULL)
+		ck->hc_keep[ck->hc_trailer] = c;
+	ck->hc_trailer++;
+	return 0;
+}
+
+/* Checked like the fields of a head, kept or not. */
 static int
 step_trailer(struct h1_chunk *ck, char c)
 {
-	if (++ck->hc_trailer > H1_TRAILER_MAX)
-		return refuse(ck, "trailer section too long");
+	if (keep_trailer(ck, c) == -1)
+		return -1;
 	switch (ck->hc_state) {
 	case H1_CK_TRAILER_FIRST:
 		if (c != '\r' && !h1_is(c, H1_B_TOKEN))

@@ -25,6 +25,7 @@
 #include "h1_field.h"
 
 #define T	H1_B_TOKEN
+#define L	(H1_B_TOKEN | H1_B_LOWER)
 #define V	H1_B_VALUE
 #define X	H1_B_TARGET
 #define H	H1_B_HOST
@@ -33,24 +34,25 @@
 
 const uint8_t	 h1_byte[256] = {
 	['\t'] = V,		[' '] = V,
-	['!'] = T | V | X,	['"'] = V | X,		['#'] = T | V,
-	['$'] = T | V | X,	['%'] = T | V | X,	['&'] = T | V | X,
-	['\''] = T | V | X,	['('] = V | X,		[')'] = V | X,
-	['*'] = T | V | X,	['+'] = T | V | X,	[','] = V | X,
-	['-'] = T | V | X | H,	['.'] = T | V | X | H | S,
-	['/'] = V | X,		['0' ... '9'] = T | V | X | H | S | D,
+	['!'] = L | V | X,	['"'] = V | X,		['#'] = L | V,
+	['$'] = L | V | X,	['%'] = L | V | X,	['&'] = L | V | X,
+	['\''] = L | V | X,	['('] = V | X,		[')'] = V | X,
+	['*'] = L | V | X,	['+'] = L | V | X,	[','] = V | X,
+	['-'] = L | V | X | H,	['.'] = L | V | X | H | S,
+	['/'] = V | X,		['0' ... '9'] = L | V | X | H | S | D,
 	[':'] = V | X | S,	[';' ... '@'] = V | X,
 	['A' ... 'F'] = T | V | X | H | S,
 	['G' ... 'Z'] = T | V | X | H,
-	['[' ... ']'] = V | X,	['^'] = T | V | X,	['_'] = T | V | X | H,
-	['`'] = T | V | X,
-	['a' ... 'f'] = T | V | X | H | S,
-	['g' ... 'z'] = T | V | X | H,
-	['{'] = V | X,		['|'] = T | V | X,	['}'] = V | X,
-	['~'] = T | V | X,	[0x80 ... 0xff] = V | X,
+	['[' ... ']'] = V | X,	['^'] = L | V | X,	['_'] = L | V | X | H,
+	['`'] = L | V | X,
+	['a' ... 'f'] = L | V | X | H | S,
+	['g' ... 'z'] = L | V | X | H,
+	['{'] = V | X,		['|'] = L | V | X,	['}'] = V | X,
+	['~'] = L | V | X,	[0x80 ... 0xff] = V | X,
 };
 
 #undef T
+#undef L
 #undef V
 #undef X
 #undef H
@@ -64,11 +66,11 @@ static const struct known {
 	size_t		 kn_len;
 	enum h1_class	 kn_class;
 } known[] = {
-	NAME("te", H1_F_HOP),
+	NAME("te", H1_F_TE),
 	NAME("host", H1_F_HOST),
 	NAME("expect", H1_F_EXPECT),
 	NAME("upgrade", H1_F_UPGRADE),
-	NAME("trailer", H1_F_HOP),
+	NAME("trailer", H1_F_TRAILER),
 	NAME("connection", H1_F_CONNECTION),
 	NAME("keep-alive", H1_F_HOP),
 	NAME("x-http-method", H1_F_OVERRIDE),
@@ -84,16 +86,20 @@ static const struct known {
 #define KNOWN_LENGTHS	(1U << 2 | 1U << 4 | 1U << 6 | 1U << 7 | 1U << 10 | \
 			    1U << 13 | 1U << 14 | 1U << 17 | 1U << 22)
 
+/* Beyond those; one that ends in a hyphen stands for all that begin so. */
+static const char *const	 no_trailer[] = {
+	"age", "authentication-info", "authorization", "cache-control",
+	"content-encoding", "content-range", "content-type", "cookie",
+	"cookie2", "date", "expires", "if-", "location", "max-forwards",
+	"pragma", "range", "retry-after", "set-cookie", "set-cookie2",
+	"strict-transport-security", "vary", "warning", "www-authenticate",
+	"x-forwarded-",
+};
+
 #define NKNOWN		(sizeof(known) / sizeof(known[0]))
 #define PROXY		"proxy-"
+#define NNO_TRAILER	(sizeof(no_trailer) / sizeof(no_trailer[0]))
 #define ONES		(~(uint64_t)0 / 255)	/* 0x01 in each byte */
-
-/* <ctype.h> depends on the locale; a protocol must not. */
-static char
-to_lower(char c)
-{
-	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
-}
 
 /* Whether text is the lower-case word, in any case. */
 int
@@ -102,7 +108,7 @@ h1_equal(const char *text, size_t len, const char *word)
 	size_t	 i;
 
 	for (i = 0; i < len; i++)
-		if (word[i] == '\0' || to_lower(text[i]) != word[i])
+		if (word[i] == '\0' || h1_lower(text[i]) != word[i])
 			return 0;
 	return word[len] == '\0';
 }
@@ -112,14 +118,14 @@ h1_equal(const char *text, size_t len, const char *word)
  * a known name is known with underscores too.
  */
 static int
-is_name(const char *name, const struct known *kn)
+is_name(const char *name, const char *word, size_t len)
 {
 	size_t	 i;
 	char	 c;
 
-	for (i = 0; i < kn->kn_len; i++) {
-		c = name[i] == '_' ? '-' : to_lower(name[i]);
-		if (c != kn->kn_name[i])
+	for (i = 0; i < len; i++) {
+		c = name[i] == '_' ? '-' : h1_lower(name[i]);
+		if (c != word[i])
 			return 0;
 	}
 	return 1;
@@ -132,10 +138,11 @@ h1_classify(const char *name, size_t len)
 
 	if (len < 32 && (KNOWN_LENGTHS >> len & 1) != 0) {
 		for (; kn < known + NKNOWN && kn->kn_len <= len; kn++)
-			if (kn->kn_len == len && is_name(name, kn))
+			if (kn->kn_len == len &&
+			    is_name(name, kn->kn_name, len))
 				return kn->kn_class;
 	}
-	if (len >= strlen(PROXY) && to_lower(name[0]) == 'p' &&
+	if (len >= strlen(PROXY) && h1_lower(name[0]) == 'p' &&
 	    h1_equal(name, strlen(PROXY), PROXY))
 		return H1_F_HOP;
 	return H1_F_ORDINARY;
@@ -151,22 +158,34 @@ h1_span(const char *p, const char *end, int what)
 }
 
 /*
+ * Of eight bytes: is one below space, or a DEL?  The lowest bit set tells
+ * which was the first; bits above it may be wrong.
+ */
+static inline uint64_t
+odd_bytes(const char *p)
+{
+	uint64_t	 x, del;
+
+	memcpy(&x, p, sizeof(x));
+	x = le64toh(x);
+	del = x ^ ONES * 0x7f;
+	return (((x - ONES * 0x20) & ~x) | ((del - ONES) & ~del)) &
+	    ONES * 0x80;
+}
+
+/*
  * The same for H1_B_VALUE.  Most bytes of a head are in values, so eight at a
- * time: is one below space, or a DEL?  The lowest bit set tells which was the
- * first; bits above it may be wrong.  A tab is below space, and legal.
+ * time, the last eight perhaps in part once more.  A tab is below space, and
+ * legal.
  */
 const char *
 h1_value_span(const char *p, const char *end)
 {
-	uint64_t	 x, del, hit;
+	const char	*last = end - p >= 8 ? end - 8 : NULL;
+	uint64_t	 hit;
 
 	while (end - p >= 8) {
-		memcpy(&x, p, sizeof(x));
-		x = le64toh(x);
-		del = x ^ ONES * 0x7f;
-		hit = (((x - ONES * 0x20) & ~x) | ((del - ONES) & ~del)) &
-		    ONES * 0x80;
-		if (hit == 0) {
+		if ((hit = odd_bytes(p)) == 0) {
 			p += 8;
 			continue;
 		}
@@ -175,6 +194,8 @@ h1_value_span(const char *p, const char *end)
 			return p;
 		p++;
 	}
+	if (last != NULL && odd_bytes(last) == 0)
+		return end;
 	return h1_span(p, end, H1_B_VALUE);
 }
 
@@ -187,6 +208,45 @@ h1_is_hop_by_hop(const struct h1_field *hf)
 		return 1;
 	class = h1_classify(hf->hf_name, hf->hf_nlen);
 	return class != H1_F_ORDINARY && class != H1_F_OVERRIDE;
+}
+
+/* Of the ordinary, with what the request or the body calls for. */
+int
+h1_is_forwarded(const struct h1_field *hf, int with)
+{
+	if (hf->hf_hop)
+		return 0;
+	switch (h1_classify(hf->hf_name, hf->hf_nlen)) {
+	case H1_F_ORDINARY:
+		return 1;
+	case H1_F_OVERRIDE:
+		return with & H1_WITH_OVERRIDE;
+	case H1_F_TRAILER:
+		return with & H1_WITH_TRAILER;
+	default:
+		return 0;
+	}
+}
+
+/*
+ * RFC 9110, 6.5.1: whoever merges trailers into the head would let these undo
+ * what was decided from the head.
+ */
+int
+h1_is_trailer(const struct h1_field *hf)
+{
+	size_t	 i, len;
+
+	if (!h1_is_forwarded(hf, 0))
+		return 0;
+	for (i = 0; i < NNO_TRAILER; i++) {
+		len = strlen(no_trailer[i]);
+		if (hf->hf_nlen >= len && (hf->hf_nlen == len ||
+		    no_trailer[i][len - 1] == '-') &&
+		    is_name(hf->hf_name, no_trailer[i], len))
+			return 0;
+	}
+	return 1;
 }
 
 int

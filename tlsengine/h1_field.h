@@ -15,7 +15,7 @@
  */
 
 /*
- * What the files of the HTTP/1 codec share and nobody else needs: which bytes
+ * What the files of the HTTP codecs share and nobody else needs: which bytes
  * may stand where, and which fields are not just carried along.
  */
 
@@ -36,6 +36,8 @@ enum h1_class {
 	H1_F_CODING,		/* Transfer-Encoding */
 	H1_F_UPGRADE,
 	H1_F_EXPECT,
+	H1_F_TE,
+	H1_F_TRAILER,
 	H1_F_OVERRIDE,		/* X-HTTP-Method-Override and its kin */
 	H1_F_NCLASSES
 };
@@ -46,6 +48,7 @@ enum h1_class {
 #define H1_B_HOST	0x08	/* letter, digit, hyphen, dot, underscore */
 #define H1_B_V6		0x10	/* hex digit, colon, dot */
 #define H1_B_DIGIT	0x20
+#define H1_B_LOWER	0x40	/* a token in HTTP/2: no upper case */
 
 extern const uint8_t	 h1_byte[256];
 
@@ -55,10 +58,29 @@ h1_is(char c, int what)
 	return h1_byte[(unsigned char)c] & what;
 }
 
+/* <ctype.h> depends on the locale; a protocol must not. */
+static inline char
+h1_lower(char c)
+{
+	return c >= 'A' && c <= 'Z' ? (char)(c - 'A' + 'a') : c;
+}
+
+static inline int
+h1_is_blank(char c)
+{
+	return c == ' ' || c == '\t';
+}
+
 enum h1_class	 h1_classify(const char *, size_t);
 const char	*h1_span(const char *, const char *, int);
 const char	*h1_value_span(const char *, const char *);
 int		 h1_equal(const char *, size_t, const char *);
+
+/* What goes on besides the ordinary. */
+#define H1_WITH_OVERRIDE	0x01
+#define H1_WITH_TRAILER		0x02	/* the field of that name */
+int		 h1_is_forwarded(const struct h1_field *, int);
+int		 h1_is_trailer(const struct h1_field *);
 
 /* Where a parser stands; pa_sole has the fields of which only one may be. */
 struct h1_parser {
@@ -76,11 +98,17 @@ struct h1_parser {
 
 int	 h1_refuse(struct h1_parser *, int, const char *);
 
+/* h1_format.c */
+#define H1_DIGITS_MAX	20
+size_t	 h1_digits(char[H1_DIGITS_MAX], uint64_t);
+int	 h1_has_no_framing(int);
+
 /* h1_target.c */
 int	 h1_parse_target(struct h1_parser *, const char *, size_t);
 int	 h1_check_host(struct h1_parser *);
 
 /* h1_framing.c */
+void	 h1_parse_te(struct h1_parser *, const struct h1_field *);
 int	 h1_parse_connection(struct h1_parser *, const struct h1_field *);
 int	 h1_frame_request(struct h1_parser *);
 int	 h1_frame_response(struct h1_parser *, enum h1_method, int);

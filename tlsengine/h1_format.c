@@ -115,17 +115,27 @@ put_text(struct writer *wr, const char *text)
 	put(wr, text, strlen(text));
 }
 
-static void
-put_number(struct writer *wr, uint64_t n)
+/* Returns how many there are. */
+size_t
+h1_digits(char out[H1_DIGITS_MAX], uint64_t n)
 {
-	char	 digits[20];
+	char	 digits[H1_DIGITS_MAX];
 	size_t	 i = sizeof(digits);
 
 	do {
 		digits[--i] = (char)('0' + n % 10);
 		n /= 10;
 	} while (n > 0);
-	put(wr, digits + i, sizeof(digits) - i);
+	memcpy(out, digits + i, sizeof(digits) - i);
+	return sizeof(digits) - i;
+}
+
+static void
+put_number(struct writer *wr, uint64_t n)
+{
+	char	 digits[H1_DIGITS_MAX];
+
+	put(wr, digits, h1_digits(digits, n));
 }
 
 /* A piece that consists of such bytes and is not empty. */
@@ -149,37 +159,24 @@ put_value(struct writer *wr, const struct h1_str *str)
 		put(wr, str->s, str->len);
 }
 
-static int
-is_forwarded(const struct h1_field *hf, int override)
+static void
+put_field(struct writer *wr, const struct h1_field *hf)
 {
-	if (hf->hf_hop)
-		return 0;
-	switch (h1_classify(hf->hf_name, hf->hf_nlen)) {
-	case H1_F_ORDINARY:
-		return 1;
-	case H1_F_OVERRIDE:
-		return override;
-	default:
-		return 0;
-	}
+	struct h1_str	 name = { hf->hf_name, hf->hf_nlen };
+	struct h1_str	 value = { hf->hf_value, hf->hf_vlen };
+
+	put_span(wr, &name, H1_B_TOKEN);
+	put(wr, ": ", 2);
+	put_value(wr, &value);
+	put(wr, "\r\n", 2);
 }
 
 static void
-put_fields(struct writer *wr, const struct h1_field *hf, size_t n,
-    int override)
+put_fields(struct writer *wr, const struct h1_field *hf, size_t n, int with)
 {
-	struct h1_str	 name, value;
-
-	for (; n > 0; n--, hf++) {
-		if (!is_forwarded(hf, override))
-			continue;
-		name = (struct h1_str){ hf->hf_name, hf->hf_nlen };
-		value = (struct h1_str){ hf->hf_value, hf->hf_vlen };
-		put_span(wr, &name, H1_B_TOKEN);
-		put(wr, ": ", 2);
-		put_value(wr, &value);
-		put(wr, "\r\n", 2);
-	}
+	for (; n > 0; n--, hf++)
+		if (h1_is_forwarded(hf, with))
+			put_field(wr, hf);
 }
 
 static void
@@ -200,18 +197,31 @@ put_framing(struct writer *wr, enum h1_framing framing, uint64_t length)
 	}
 }
 
+/* RFC 9110, 10.1.4: Connection lists TE, or a proxy would pass it on. */
 static void
 put_connection(struct writer *wr, enum h1_connection conn,
-    const struct h1_str *upgrade)
+    const struct h1_str *upgrade, int te)
 {
+	const char	*option = NULL;
+
+	if (upgrade->len > 0)
+		option = "Upgrade";
+	else if (conn == H1_CONN_CLOSE)
+		option = "close";
+	else if (conn == H1_CONN_KEEP_ALIVE)
+		option = "keep-alive";
+	if (te)
+		put_text(wr, "TE: trailers\r\n");
+	if (te || option != NULL) {
+		put_text(wr, "Connection: ");
+		put_text(wr, option != NULL ? option : "TE");
+		put_text(wr, te && option != NULL ? ", TE\r\n" : "\r\n");
+	}
 	if (upgrade->len > 0) {
-		put_text(wr, "Connection: Upgrade\r\nUpgrade: ");
+		put_text(wr, "Upgrade: ");
 		put_value(wr, upgrade);
 		put_text(wr, "\r\n");
-	} else if (conn == H1_CONN_CLOSE)
-		put_text(wr, "Connection: close\r\n");
-	else if (conn == H1_CONN_KEEP_ALIVE)
-		put_text(wr, "Connection: keep-alive\r\n");
+	}
 }
 
 static void
@@ -238,30 +248,41 @@ finish(struct writer *wr, const char *start)
 	return wr->wr_bad ? -1 : wr->wr_p - start;
 }
 
+/* Only a chunked body has room for trailers to announce. */
+static int
+trailer_with(enum h1_framing framing)
+{
+	return framing == H1_CHUNKED ? H1_WITH_TRAILER : 0;
+}
+
 ssize_t
 h1_format_request(char *out, size_t outsz, const struct h1_out_request *rq)
 {
 	struct writer	 wr = { out, out + outsz, 0 };
+	int		 with = trailer_with(rq->or_framing);
 
 	if (rq->or_framing == H1_UNTIL_CLOSE)
 		return -1;
+	if (rq->or_override)
+		with |= H1_WITH_OVERRIDE;
 	put_span(&wr, &rq->or_method, H1_B_TOKEN);
 	put_text(&wr, " ");
 	put_span(&wr, &rq->or_target, H1_B_TARGET);
 	put_text(&wr, " HTTP/1.1\r\n");
 	put_host(&wr, rq->or_host, rq->or_port);
-	put_fields(&wr, rq->or_fields, rq->or_nfields, rq->or_override);
+	put_fields(&wr, rq->or_fields, rq->or_nfields, with);
 	put_fields(&wr, rq->or_extra, rq->or_nextra, 0);
 	if (rq->or_expect_continue)
 		put_text(&wr, "Expect: 100-continue\r\n");
 	put_framing(&wr, rq->or_framing, rq->or_length);
-	put_connection(&wr, rq->or_connection, &rq->or_upgrade);
+	put_connection(&wr, rq->or_connection, &rq->or_upgrade,
+	    rq->or_te_trailers);
 	return finish(&wr, out);
 }
 
 /* RFC 9110, 8.6 and RFC 9112, 6.1: a client would wait for that body. */
-static int
-has_no_framing(int status)
+int
+h1_has_no_framing(int status)
 {
 	return status < 200 || status == 204;
 }
@@ -271,6 +292,8 @@ h1_format_response(char *out, size_t outsz, const struct h1_out_response *rs)
 {
 	struct writer		 wr = { out, out + outsz, 0 };
 	enum h1_connection	 conn = rs->os_connection;
+	int			 with = H1_WITH_OVERRIDE |
+	    trailer_with(rs->os_framing);
 
 	if (rs->os_status < 100 || rs->os_status > 999)
 		return -1;
@@ -282,13 +305,26 @@ h1_format_response(char *out, size_t outsz, const struct h1_out_response *rs)
 	else
 		put_text(&wr, h1_reason(rs->os_status));
 	put_text(&wr, "\r\n");
-	put_fields(&wr, rs->os_fields, rs->os_nfields, 1);
-	put_fields(&wr, rs->os_extra, rs->os_nextra, 1);
-	if (!has_no_framing(rs->os_status)) {
+	put_fields(&wr, rs->os_fields, rs->os_nfields, with);
+	put_fields(&wr, rs->os_extra, rs->os_nextra, with);
+	if (!h1_has_no_framing(rs->os_status)) {
 		put_framing(&wr, rs->os_framing, rs->os_length);
 		if (rs->os_framing == H1_UNTIL_CLOSE)
 			conn = H1_CONN_CLOSE;
 	}
-	put_connection(&wr, conn, &rs->os_upgrade);
+	put_connection(&wr, conn, &rs->os_upgrade, 0);
+	return finish(&wr, out);
+}
+
+ssize_t
+h1_format_trailers(char *out, size_t outsz, const struct h1_field *hf,
+    size_t n)
+{
+	struct writer	 wr = { out, out + outsz, 0 };
+
+	put_text(&wr, "0\r\n");
+	for (; n > 0; n--, hf++)
+		if (h1_is_trailer(hf))
+			put_field(&wr, hf);
 	return finish(&wr, out);
 }

@@ -80,6 +80,19 @@ h1_parse_connection(struct h1_parser *pa, const struct h1_field *hf)
 	return 0;
 }
 
+/* A wish, so that what we do not know in it is no fault. */
+void
+h1_parse_te(struct h1_parser *pa, const struct h1_field *hf)
+{
+	struct h1_str	 item, rest = { hf->hf_value, hf->hf_vlen };
+
+	if (pa->pa_head->hd_minor == 0)
+		return;
+	while ((item = list_next(&rest)).s != NULL)
+		if (h1_equal(item.s, item.len, "trailers"))
+			pa->pa_head->hd_te_trailers = 1;
+}
+
 static void
 mark_fields(struct h1_head *hd, const struct h1_str *name)
 {

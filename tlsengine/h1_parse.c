@@ -194,23 +194,17 @@ parse_status_line(struct h1_parser *pa)
 	return parse_crlf(pa);
 }
 
-static int
-is_blank(char c)
-{
-	return c == ' ' || c == '\t';
-}
-
 static const char *
 name_fault(const struct h1_parser *pa, const char *start, const char *p)
 {
 	if (p == pa->pa_end || *p == '\0' || *p == '\n')
 		return byte_fault(pa, p);
-	if (p == start && is_blank(*p))
-		return pa->pa_head->hd_nfields == 0 ?
+	if (p == start && h1_is_blank(*p))
+		return pa->pa_head != NULL && pa->pa_head->hd_nfields == 0 ?
 		    "space before the first field" : "folded field";
 	if (p == start && *p == ':')
 		return "empty field name";
-	if (is_blank(*p))
+	if (h1_is_blank(*p))
 		return "space in field name or before its colon";
 	return "illegal character in field name";
 }
@@ -227,11 +221,11 @@ parse_line(struct h1_parser *pa, struct h1_field *hf)
 	hf->hf_nlen = (size_t)(p - start);
 	hf->hf_hop = 0;
 
-	for (p++; p < pa->pa_end && is_blank(*p); p++)
+	for (p++; p < pa->pa_end && h1_is_blank(*p); p++)
 		;
 	hf->hf_value = p;
 	pa->pa_p = p = h1_value_span(p, pa->pa_end);
-	while (p > hf->hf_value && is_blank(p[-1]))
+	while (p > hf->hf_value && h1_is_blank(p[-1]))
 		p--;
 	hf->hf_vlen = (size_t)(p - hf->hf_value);
 	return parse_crlf(pa);
@@ -255,6 +249,8 @@ note_field(struct h1_parser *pa, const struct h1_field *hf)
 		    "a hyphen");
 	if (class == H1_F_CONNECTION)
 		return h1_parse_connection(pa, hf);
+	if (class == H1_F_TE)
+		h1_parse_te(pa, hf);
 	framing = class == H1_F_LENGTH || class == H1_F_CODING;
 	if (twice[class] != NULL && pa->pa_sole[class] != NULL &&
 	    (pa->pa_head->hd_is_request || framing))
@@ -344,6 +340,31 @@ h1_parse_request(const char *buf, size_t len, struct h1_head *hd,
 	    check_expect(&pa) == -1 || check_override(&pa) == -1)
 		return -1;
 	return 0;
+}
+
+ssize_t
+h1_parse_trailers(const char *buf, size_t len, struct h1_field *fields,
+    size_t max, struct h1_error *err)
+{
+	struct h1_parser	 pa = {
+		.pa_p = buf, .pa_end = buf + len, .pa_err = err };
+	struct h1_field		 hf;
+	size_t			 n = 0;
+
+	while (pa.pa_p < pa.pa_end && *pa.pa_p != '\r') {
+		if (parse_line(&pa, &hf) == -1)
+			return -1;
+		if (!h1_is_trailer(&hf))
+			continue;
+		if (n == max)
+			return h1_refuse(&pa, 431, "too many trailers");
+		fields[n++] = hf;
+	}
+	if (parse_crlf(&pa) == -1)
+		return -1;
+	if (pa.pa_p != pa.pa_end)
+		return h1_refuse(&pa, 400, "empty line within the trailers");
+	return (ssize_t)n;
 }
 
 int

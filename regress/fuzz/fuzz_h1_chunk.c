@@ -34,6 +34,7 @@ struct result {
 	char		*body;
 	size_t		 len;
 	size_t		 used;	/* if it was not refused */
+	char		 keep[H1_TRAILER_MAX];
 };
 
 static void
@@ -44,6 +45,8 @@ decode(struct result *rs, const char *in, size_t inlen, size_t piece)
 	ssize_t		 r;
 
 	memset(rs, 0, sizeof(*rs));
+	rs->ck.hc_keep = rs->keep;
+	rs->ck.hc_keepsz = sizeof(rs->keep);
 	REQUIRE((rs->body = malloc(inlen + 1)) != NULL);
 	while (rs->used < inlen && !h1_chunk_done(&rs->ck)) {
 		n = piece < inlen - rs->used ? piece : inlen - rs->used;
@@ -69,6 +72,34 @@ require_same(const struct result *a, const struct result *b)
 	REQUIRE(a->len == b->len && memcmp(a->body, b->body, a->len) == 0);
 	REQUIRE(a->used == b->used && a->ck.hc_state == b->ck.hc_state);
 	REQUIRE(a->ck.hc_why == b->ck.hc_why);
+	REQUIRE(a->ck.hc_trailer == b->ck.hc_trailer &&
+	    memcmp(a->keep, b->keep, a->ck.hc_trailer) == 0);
+}
+
+/* Those that are kept, written again and read again, are the same. */
+static void
+require_trailers(const struct result *rs)
+{
+	static struct h1_field	 one[H1_TRAILER_MAX], two[H1_TRAILER_MAX];
+	static char		 wire[2 * H1_TRAILER_MAX];
+	struct h1_error		 he;
+	ssize_t			 n, len, i;
+
+	n = h1_parse_trailers(rs->keep, rs->ck.hc_trailer, one,
+	    H1_TRAILER_MAX, &he);
+	REQUIRE(n >= 0);
+	len = h1_format_trailers(wire, sizeof(wire), one, (size_t)n);
+	REQUIRE(len >= 5 && memcmp(wire, "0\r\n", 3) == 0);
+	REQUIRE(h1_parse_trailers(wire + 3, (size_t)len - 3, two,
+	    H1_TRAILER_MAX, &he) == n);
+	for (i = 0; i < n; i++) {
+		REQUIRE(one[i].hf_nlen == two[i].hf_nlen &&
+		    one[i].hf_vlen == two[i].hf_vlen);
+		REQUIRE(memcmp(one[i].hf_name, two[i].hf_name,
+		    one[i].hf_nlen) == 0);
+		REQUIRE(memcmp(one[i].hf_value, two[i].hf_value,
+		    one[i].hf_vlen) == 0);
+	}
 }
 
 /* As chunks of up to 7 bytes, and back. */
@@ -112,6 +143,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (h1_chunk_done(&whole.ck)) {
 		REQUIRE(whole.len == whole.ck.hc_total);
 		require_encodes(&whole);
+		require_trailers(&whole);
 	}
 	free(whole.body);
 	free(cut.body);

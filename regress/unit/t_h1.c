@@ -411,4 +411,106 @@ TEST(format_response_framing)
 	    "Connection: keep-alive\r\n\r\n");
 }
 
+TEST(format_announces_trailers)
+{
+	struct h1_field		 hf = field("Trailer", "X-Sum");
+	struct h1_out_request	 rq = simple_request();
+	char			 out[256];
+	ssize_t			 len;
+
+	rq.or_fields = &hf;
+	rq.or_nfields = 1;
+	rq.or_framing = H1_CHUNKED;
+	rq.or_te_trailers = 1;
+	rq.or_connection = H1_CONN_CLOSE;
+	len = h1_format_request(out, sizeof(out), &rq);
+	check_text(out, len, "GET / HTTP/1.1\r\nHost: a.test\r\n"
+	    "Trailer: X-Sum\r\nTransfer-Encoding: chunked\r\n"
+	    "TE: trailers\r\nConnection: close, TE\r\n\r\n");
+	rq.or_framing = H1_LENGTH;
+	rq.or_te_trailers = 0;
+	len = h1_format_request(out, sizeof(out), &rq);
+	check_text(out, len, "GET / HTTP/1.1\r\nHost: a.test\r\n"
+	    "Content-Length: 0\r\nConnection: close\r\n\r\n");
+}
+
+static ssize_t
+trailers(const char *text, struct h1_field *hf, size_t max)
+{
+	error.he_reason = NULL;
+	return h1_parse_trailers(text, strlen(text), hf, max, &error);
+}
+
+TEST(trailers)
+{
+	struct h1_field	 hf[4];
+	char		 out[256];
+	ssize_t		 len;
+	size_t		 i;
+
+	CHECK_INT(trailers("\r\n", hf, 0), 0);
+	CHECK_INT(trailers("X-Sum:1 \r\nEmpty:\r\n\r\n", hf, 4), 2);
+	CHECK_MEM(hf[0].hf_name, hf[0].hf_nlen, "X-Sum", 5);
+	CHECK_MEM(hf[0].hf_value, hf[0].hf_vlen, "1", 1);
+	CHECK_INT(hf[0].hf_hop, 0);
+	len = h1_format_trailers(out, sizeof(out), hf, 2);
+	check_text(out, len, "0\r\nX-Sum: 1\r\nEmpty: \r\n\r\n");
+	for (i = 0; i < (size_t)len; i++)
+		CHECK_INT(h1_format_trailers(out, i, hf, 2), -1);
+	len = h1_format_trailers(out, sizeof(out), NULL, 0);
+	check_text(out, len, H1_CHUNK_LAST);
+	CHECK_INT(trailers("A: b\r\nC: d\r\n\r\n", hf, 1), -1);
+	CHECK_STR(error.he_reason, "too many trailers");
+	hf[0] = field("A", "b\r\nC: d");
+	CHECK_INT(h1_format_trailers(out, sizeof(out), hf, 1), -1);
+}
+
+TEST(trailer_syntax)
+{
+	static const char *const	 bad[] = { "", "A", "A:", "A: b\r",
+	    "A: b\r\n", " A: b\r\n\r\n", "A: b\r\n c\r\n\r\n",
+	    "A : b\r\n\r\n", ": b\r\n\r\n", "A: b\n\r\n",
+	    "A: b\r\n\r\nC: d\r\n\r\n", "A: \x01\r\n\r\n", "\r\n\r\n",
+	    "GET / HTTP/1.1\r\n\r\n" };
+	struct h1_field			 hf[4];
+	size_t				 i;
+
+	for (i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		CHECK_FOR(bad[i], trailers(bad[i], hf, 4) == -1);
+		CHECK(error.he_reason != NULL);
+	}
+}
+
+/* RFC 9110, 6.5.1; in any case, and as CGI would read them. */
+TEST(never_trailers)
+{
+	static const char *const	 names[] = { "Host", "Content-Length",
+	    "Transfer-Encoding", "Connection", "Keep-Alive", "Upgrade",
+	    "HTTP2-Settings", "Proxy-Authorization", "Expect", "TE",
+	    "Trailer", "X-HTTP-Method-Override", "content_length",
+	    "Authorization", "Cookie", "Set-Cookie", "SET_COOKIE",
+	    "WWW-Authenticate", "Content-Encoding", "Content-Type",
+	    "Content-Range", "Cache-Control", "Pragma", "Range", "If-Match",
+	    "if_none_match", "Max-Forwards", "Age", "Date", "Expires",
+	    "Location", "Retry-After", "Vary", "Warning",
+	    "X-Forwarded-For" };
+	static const char *const	 fine[] = { "ETag", "Digest", "Ranges",
+	    "Cookie3", "X-Cookie", "Iffy", "Grpc-Status", "Server-Timing",
+	    "Ag", "X-Forwarded" };
+	struct h1_field			 hf[1];
+	char				 text[64], out[64];
+	size_t				 i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		snprintf(text, sizeof(text), "%s: x\r\n\r\n", names[i]);
+		CHECK_FOR(names[i], trailers(text, hf, 1) == 0);
+		hf[0] = field(names[i], "x");
+		CHECK_INT(h1_format_trailers(out, sizeof(out), hf, 1), 5);
+	}
+	for (i = 0; i < sizeof(fine) / sizeof(fine[0]); i++) {
+		snprintf(text, sizeof(text), "%s: x\r\n\r\n", fine[i]);
+		CHECK_FOR(fine[i], trailers(text, hf, 1) == 1);
+	}
+}
+
 TEST_MAIN("h1")

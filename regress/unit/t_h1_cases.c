@@ -136,6 +136,8 @@ describe(const struct h1_head *hd, char *text, size_t size)
 		fputs(" expect", fp);
 	print(fp, " upgrade=", hd->hd_upgrade);
 	print(fp, " override=", hd->hd_override);
+	if (hd->hd_te_trailers)
+		fputs(" te-trailers", fp);
 	fclose(fp);
 }
 

@@ -28,13 +28,16 @@ static size_t	 bodylen;
  * that is not done, or -1.
  */
 static ssize_t
-decode(struct h1_chunk *ck, const char *in, size_t inlen, size_t n)
+decode_to(char *keep, size_t keepsz, struct h1_chunk *ck, const char *in,
+    size_t inlen, size_t n)
 {
 	const char	*data;
 	size_t		 used = 0, len, datalen;
 	ssize_t		 r;
 
 	memset(ck, 0, sizeof(*ck));
+	ck->hc_keep = keep;
+	ck->hc_keepsz = keepsz;
 	bodylen = 0;
 	while (used < inlen && !h1_chunk_done(ck)) {
 		len = n < inlen - used ? n : inlen - used;
@@ -49,6 +52,12 @@ decode(struct h1_chunk *ck, const char *in, size_t inlen, size_t n)
 		used += (size_t)r;
 	}
 	return (ssize_t)used;
+}
+
+static ssize_t
+decode(struct h1_chunk *ck, const char *in, size_t inlen, size_t n)
+{
+	return decode_to(NULL, 0, ck, in, inlen, n);
 }
 
 static void
@@ -117,6 +126,30 @@ TEST(trailers_are_dropped)
 	BODY("0\r\nX-Sum: 5\r\n\r\n", "", "");
 	BODY("1\r\nx\r\n0\r\nA:\r\nB: c\td\r\n\r\n", "x", "x");
 	BODY("0\r\nContent-Length: 5\r\nHost: evil.test\r\n\r\n", "hello", "");
+}
+
+TEST(trailers_are_kept)
+{
+	static const char	 in[] = "1\r\nx\r\n0\r\nA: b\r\nC:d\r\n\r\nGET";
+	static const char	 want[] = "A: b\r\nC:d\r\n\r\n";
+	char			 keep[H1_TRAILER_MAX];
+	struct h1_chunk		 ck;
+	size_t			 n;
+
+	for (n = 1; n < sizeof(in); n++) {
+		CHECK_INT(decode_to(keep, sizeof(keep), &ck, in,
+		    sizeof(in) - 1, n), sizeof(in) - 4);
+		CHECK_MEM(keep, ck.hc_trailer, want, strlen(want));
+	}
+	CHECK_INT(decode_to(keep, strlen(want), &ck, in, sizeof(in) - 1, 9),
+	    sizeof(in) - 4);
+	keep[strlen(want) - 1] = '#';
+	CHECK_INT(decode_to(keep, strlen(want) - 1, &ck, in, sizeof(in) - 1,
+	    9), -1);
+	CHECK_STR(ck.hc_why, "trailer section too long");
+	CHECK_INT(keep[strlen(want) - 1], '#');
+	CHECK_INT(decode_to(keep, sizeof(keep), &ck, "0\r\n\r\n", 5, 5), 5);
+	CHECK_INT(ck.hc_trailer, 2);
 }
 
 TEST(sizes)

@@ -1,0 +1,89 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * HTTP/2 heads from lines of text, for tests.
+ */
+
+#ifndef H2_FEED_H
+#define H2_FEED_H
+
+#include "test.h"
+
+#include "../../tlsengine/h2_head.h"
+
+#define GET		":method: GET\n:scheme: https\n:path: /\n"	\
+			":authority: a.test\n"
+#define POST		":method: POST\n:scheme: https\n:path: /\n"	\
+			":authority: a.test\n"
+#define WEBSOCKET	":method: CONNECT\n:protocol: websocket\n"	\
+			":scheme: https\n:path: /chat\n:authority: a.test\n"
+#define OK		":status: 200\n"
+
+static struct h2_head	 hh;
+static struct h1_head	 head;
+static struct h1_error	 error;
+static struct h1_field	 trailers[8];
+static char		 buf[H1_HEAD_MAX + 1];
+
+/* A field per line; what is before the last `: ' of its start is the name. */
+static inline void
+feed(const char *lines)
+{
+	const char	*colon, *end;
+
+	for (; *lines != '\0'; lines = end + 1) {
+		CHECK((end = strchr(lines, '\n')) != NULL);
+		CHECK((colon = strstr(lines + 1, ": ")) != NULL);
+		h2_head_field(&hh, lines, (size_t)(colon - lines), colon + 2,
+		    (size_t)(end - colon) - 2);
+	}
+}
+
+/* What became of it: the text, or the status and the reason. */
+static inline const char *
+outcome(ssize_t len)
+{
+	static char	 why[128];
+
+	if (len == -1) {
+		snprintf(why, sizeof(why), "%d %s", error.he_status,
+		    error.he_reason);
+		return why;
+	}
+	CHECK((size_t)len < sizeof(buf));
+	buf[len] = '\0';
+	return buf;
+}
+
+static inline const char *
+request(const char *lines, int end_stream)
+{
+	h2_head_begin(&hh, H2_REQUEST, buf, sizeof(buf));
+	feed(lines);
+	return outcome(h2_head_request(&hh, end_stream, &head, &error));
+}
+
+static inline const char *
+response(const char *lines, int end_stream, enum h1_method method, int upgrade)
+{
+	h2_head_begin(&hh, H2_RESPONSE, buf, sizeof(buf));
+	feed(lines);
+	return outcome(h2_head_response(&hh, end_stream, method, upgrade,
+	    &head, &error));
+}
+
+#endif /* H2_FEED_H */

@@ -1,0 +1,479 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * HTTP/2 heads, spelt as HTTP/1; see h2_head.h.  Runs in the tlsengine, on the
+ * fields of hostile agents and hostile origins.  nghttp2 has looked at them
+ * before; nothing here relies on that.  A name or value that held a line break
+ * would be two lines to the parser, so each is checked before it is written.
+ */
+
+#include <string.h>
+
+#include "h1_field.h"
+#include "h2_head.h"
+
+#define STATUS_AT	(sizeof("HTTP/1.1 ") - 1)
+#define UPGRADE		"Connection: Upgrade\r\nUpgrade: websocket\r\n"
+#define MIN(a, b)	((a) < (b) ? (a) : (b))
+
+#define PSEUDO(s, kind)	{ s, sizeof(s) - 1, kind }
+static const struct {
+	const char	*ps_name;
+	size_t		 ps_len;
+	enum h2_kind	 ps_kind;
+} pseudos[H2_P_COUNT] = {
+	[H2_P_METHOD] = PSEUDO(":method", H2_REQUEST),
+	[H2_P_SCHEME] = PSEUDO(":scheme", H2_REQUEST),
+	[H2_P_AUTHORITY] = PSEUDO(":authority", H2_REQUEST),
+	[H2_P_PATH] = PSEUDO(":path", H2_REQUEST),
+	[H2_P_PROTOCOL] = PSEUDO(":protocol", H2_REQUEST),
+	[H2_P_STATUS] = PSEUDO(":status", H2_RESPONSE),
+};
+#undef PSEUDO
+
+static int
+refuse(struct h2_head *hh, int status, const char *reason)
+{
+	hh->hh_error.he_status = status;
+	hh->hh_error.he_reason = reason;
+	return -1;
+}
+
+static int
+put(struct h2_head *hh, const char *text, size_t len)
+{
+	if (hh->hh_tail - hh->hh_len < len)
+		return refuse(hh, 431, "head too long");
+	memcpy(hh->hh_buf + hh->hh_len, text, len);
+	hh->hh_len += len;
+	return 0;
+}
+
+static int
+put_text(struct h2_head *hh, const char *text)
+{
+	return put(hh, text, strlen(text));
+}
+
+static int
+put_str(struct h2_head *hh, const struct h1_str *str)
+{
+	return put(hh, str->s, str->len);
+}
+
+static int
+is_word(const struct h1_str *str, const char *word)
+{
+	return str->len == strlen(word) && memcmp(str->s, word, str->len) == 0;
+}
+
+void
+h2_head_begin(struct h2_head *hh, enum h2_kind kind, char *buf, size_t size)
+{
+	size_t	 max = kind == H2_TRAILERS ? H1_TRAILER_MAX : H1_HEAD_MAX;
+
+	memset(hh, 0, sizeof(*hh));
+	hh->hh_kind = kind;
+	hh->hh_buf = buf;
+	hh->hh_size = hh->hh_tail = MIN(size, max);
+	hh->hh_begun = kind == H2_TRAILERS;
+}
+
+/* ---- the start line ------------------------------------------------------ */
+
+/*
+ * They come in any order, so they wait at the far end of the buffer until the
+ * first field shows that there are no more.
+ */
+static int
+pseudo_field(struct h2_head *hh, const char *name, size_t nlen,
+    const char *value, size_t vlen)
+{
+	int	 i;
+
+	for (i = 0; i < H2_P_COUNT; i++)
+		if (pseudos[i].ps_len == nlen &&
+		    memcmp(pseudos[i].ps_name, name, nlen) == 0)
+			break;
+	if (i == H2_P_COUNT || pseudos[i].ps_kind != hh->hh_kind)
+		return refuse(hh, 400, "unknown pseudo-header");
+	if (hh->hh_begun)
+		return refuse(hh, 400, "pseudo-header after a field");
+	if (hh->hh_pseudo[i].s != NULL)
+		return refuse(hh, 400, "pseudo-header twice");
+	if (vlen == 0)
+		return refuse(hh, 400, "empty pseudo-header");
+	if (h1_span(value, value + vlen, H1_B_TARGET) != value + vlen)
+		return refuse(hh, 400, "illegal character in pseudo-header");
+	if (i == H2_P_PATH && vlen > H1_TARGET_MAX)
+		return refuse(hh, 414, "request target too long");
+	if (vlen > hh->hh_tail)
+		return refuse(hh, 431, "head too long");
+	hh->hh_tail -= vlen;
+	memcpy(hh->hh_buf + hh->hh_tail, value, vlen);
+	hh->hh_pseudo[i] = (struct h1_str){ hh->hh_buf + hh->hh_tail, vlen };
+	return 0;
+}
+
+/* RFC 9113, 8.5: the tunnel, for the caller to refuse. */
+static int
+check_connect(struct h2_head *hh)
+{
+	const struct h1_str	*ps = hh->hh_pseudo;
+
+	if (ps[H2_P_SCHEME].s != NULL || ps[H2_P_PATH].s != NULL)
+		return refuse(hh, 400, "CONNECT with :scheme or :path");
+	if (ps[H2_P_AUTHORITY].s == NULL)
+		return refuse(hh, 400, "CONNECT without :authority");
+	return 0;
+}
+
+/* RFC 9113, 8.3.1; RFC 8441, 4. */
+static int
+check_request(struct h2_head *hh)
+{
+	const struct h1_str	*ps = hh->hh_pseudo;
+	int			 connect;
+
+	if (ps[H2_P_METHOD].s == NULL)
+		return refuse(hh, 400, "no :method");
+	connect = is_word(&ps[H2_P_METHOD], "CONNECT");
+	if (ps[H2_P_PROTOCOL].s != NULL) {
+		if (!connect)
+			return refuse(hh, 400, ":protocol without CONNECT");
+		if (!is_word(&ps[H2_P_PROTOCOL], "websocket"))
+			return refuse(hh, 501, "unknown :protocol");
+		hh->hh_extended = 1;
+	} else if (connect)
+		return check_connect(hh);
+	if (ps[H2_P_SCHEME].s == NULL)
+		return refuse(hh, 400, "no :scheme");
+	if (is_word(&ps[H2_P_SCHEME], "https"))
+		hh->hh_scheme = "https";
+	else if (is_word(&ps[H2_P_SCHEME], "http"))
+		hh->hh_scheme = "http";
+	else
+		return refuse(hh, 400, "unknown :scheme");
+	if (ps[H2_P_PATH].s == NULL)
+		return refuse(hh, 400, "no :path");
+	if (ps[H2_P_PATH].s[0] != '/' && !is_word(&ps[H2_P_PATH], "*"))
+		return refuse(hh, 400, ":path is no path");
+	return 0;
+}
+
+/* Its copy at the far end is about to be written over. */
+static int
+put_host(struct h2_head *hh)
+{
+	struct h1_str	*host = &hh->hh_pseudo[H2_P_AUTHORITY];
+
+	if (put_text(hh, "Host: ") == -1 || put_str(hh, host) == -1)
+		return -1;
+	host->s = hh->hh_buf + hh->hh_len - host->len;
+	hh->hh_nlines++;
+	return put_text(hh, "\r\n");
+}
+
+static int
+begin_request(struct h2_head *hh)
+{
+	static const struct h1_str	 get = { "GET", 3 };
+	const struct h1_str		*ps = hh->hh_pseudo;
+
+	if (check_request(hh) == -1 ||
+	    put_str(hh, hh->hh_extended ? &get : &ps[H2_P_METHOD]) == -1 ||
+	    put_text(hh, " ") == -1 ||
+	    put_str(hh, &ps[ps[H2_P_PATH].s != NULL ? H2_P_PATH :
+	    H2_P_AUTHORITY]) == -1 ||
+	    put_text(hh, " HTTP/1.1\r\n") == -1)
+		return -1;
+	if (ps[H2_P_AUTHORITY].s != NULL && put_host(hh) == -1)
+		return -1;
+	return hh->hh_extended ? put_text(hh, UPGRADE) : 0;
+}
+
+static int
+begin_response(struct h2_head *hh)
+{
+	const struct h1_str	*status = &hh->hh_pseudo[H2_P_STATUS];
+
+	if (status->s == NULL)
+		return refuse(hh, 502, "no :status");
+	if (status->len != 3)
+		return refuse(hh, 502, "malformed status code");
+	if (is_word(status, "101"))
+		return refuse(hh, 502, "status 101 in HTTP/2");
+	if (put_text(hh, "HTTP/1.1 ") == -1 || put_str(hh, status) == -1)
+		return -1;
+	return put_text(hh, " \r\n");
+}
+
+static int
+begin_text(struct h2_head *hh)
+{
+	int	 r;
+
+	r = hh->hh_kind == H2_REQUEST ? begin_request(hh) : begin_response(hh);
+	hh->hh_begun = 1;
+	hh->hh_tail = hh->hh_size;
+	return r;
+}
+
+/* ---- fields -------------------------------------------------------------- */
+
+static int
+check_field(struct h2_head *hh, const char *name, size_t nlen,
+    const char *value, size_t vlen)
+{
+	if (nlen == 0)
+		return refuse(hh, 400, "empty field name");
+	if (h1_span(name, name + nlen, H1_B_LOWER) != name + nlen)
+		return refuse(hh, 400, "illegal character in field name");
+	if (vlen > 0 && h1_value_span(value, value + vlen) != value + vlen)
+		return refuse(hh, 400, "control character in field");
+	/* Origins do it, and HTTP/1 has them trimmed: no doubt about those. */
+	if (hh->hh_kind == H2_REQUEST && vlen > 0 &&
+	    (h1_is_blank(value[0]) || h1_is_blank(value[vlen - 1])))
+		return refuse(hh, 400, "space around field value");
+	return 0;
+}
+
+/* With a limit on lines, so that joining cookies costs little. */
+static int
+put_line(struct h2_head *hh, const char *name, size_t nlen, const char *value,
+    size_t vlen)
+{
+	size_t	 len = nlen + strlen(": ") + vlen + strlen("\r\n");
+	char	*p;
+
+	if (hh->hh_nlines == H1_FIELDS_MAX)
+		return refuse(hh, 431, "too many fields");
+	if (len > H1_LINE_MAX)
+		return refuse(hh, 431, "field line too long");
+	if (len > hh->hh_tail - hh->hh_len)
+		return refuse(hh, 431, "head too long");
+	p = hh->hh_buf + hh->hh_len;
+	memcpy(p, name, nlen);
+	memcpy(p + nlen, ": ", 2);
+	if (vlen > 0)
+		memcpy(p + nlen + 2, value, vlen);
+	memcpy(p + nlen + 2 + vlen, "\r\n", 2);
+	hh->hh_len += len;
+	hh->hh_nlines++;
+	return 0;
+}
+
+/*
+ * RFC 9113, 8.2.3: crumbs of one Cookie, usually one after the other.  What
+ * has come between them makes way.
+ */
+static int
+put_cookie(struct h2_head *hh, const char *value, size_t vlen)
+{
+	size_t	 len = strlen("; ") + vlen;
+	char	*p = hh->hh_buf + hh->hh_cookie_end;
+
+	if (vlen == 0)
+		return 0;
+	if (hh->hh_cookie_end == 0) {
+		hh->hh_cookie = hh->hh_len;
+		if (put_line(hh, "cookie", 6, value, vlen) == -1)
+			return -1;
+		hh->hh_cookie_end = hh->hh_len - strlen("\r\n");
+		return 0;
+	}
+	if (hh->hh_cookie_end - hh->hh_cookie + len + 2 > H1_LINE_MAX)
+		return refuse(hh, 431, "field line too long");
+	if (len > hh->hh_tail - hh->hh_len)
+		return refuse(hh, 431, "head too long");
+	memmove(p + len, p, hh->hh_len - hh->hh_cookie_end);
+	memcpy(p, "; ", 2);
+	memcpy(p + 2, value, vlen);
+	hh->hh_cookie_end += len;
+	hh->hh_len += len;
+	return 0;
+}
+
+/* Two names for one host must be one name, as in an absolute target. */
+static int
+host_field(struct h2_head *hh, const char *value, size_t vlen)
+{
+	const struct h1_str	*host = &hh->hh_pseudo[H2_P_AUTHORITY];
+
+	if (hh->hh_host)
+		return refuse(hh, 400, "more than one Host");
+	hh->hh_host = 1;
+	if (host->s == NULL)
+		return put_line(hh, "host", 4, value, vlen);
+	if (host->len != vlen || strncasecmp(host->s, value, vlen) != 0)
+		return refuse(hh, 421, ":authority and Host differ");
+	return 0;
+}
+
+/* Of Proxy-* only this one is about the connection and nothing else. */
+static int
+is_connection_specific(enum h1_class class, const char *name, size_t nlen)
+{
+	switch (class) {
+	case H1_F_CONNECTION:
+	case H1_F_CODING:
+	case H1_F_UPGRADE:
+		return 1;
+	case H1_F_HOP:
+		return nlen < 6 || memcmp(name, "proxy-", 6) != 0 ||
+		    h1_equal(name, nlen, "proxy-connection");
+	default:
+		return 0;
+	}
+}
+
+int
+h2_head_field(struct h2_head *hh, const char *name, size_t nlen,
+    const char *value, size_t vlen)
+{
+	enum h1_class	 class;
+
+	if (hh->hh_error.he_reason != NULL)
+		return -1;
+	if (nlen > 0 && name[0] == ':')
+		return pseudo_field(hh, name, nlen, value, vlen);
+	if (check_field(hh, name, nlen, value, vlen) == -1 ||
+	    (!hh->hh_begun && begin_text(hh) == -1))
+		return -1;
+	class = h1_classify(name, nlen);
+	if (is_connection_specific(class, name, nlen))
+		return refuse(hh, 400, "connection-specific field");
+	if (class == H1_F_TE && !h1_equal(value, vlen, "trailers"))
+		return refuse(hh, 400, "TE other than trailers");
+	if (class == H1_F_LENGTH)
+		hh->hh_length = 1;
+	if (hh->hh_kind == H2_REQUEST) {
+		if (class == H1_F_HOST)
+			return host_field(hh, value, vlen);
+		if (nlen == 6 && memcmp(name, "cookie", 6) == 0)
+			return put_cookie(hh, value, vlen);
+	}
+	return put_line(hh, name, nlen, value, vlen);
+}
+
+/* ---- the end ------------------------------------------------------------- */
+
+static int
+end_text(struct h2_head *hh, const char *framing)
+{
+	if (framing != NULL && put_text(hh, framing) == -1)
+		return -1;
+	return put_text(hh, "\r\n");
+}
+
+static int
+frame_request(struct h2_head *hh, int end_stream)
+{
+	if (hh->hh_error.he_reason != NULL ||
+	    (!hh->hh_begun && begin_text(hh) == -1))
+		return -1;
+	/* A tunnel has no body, and a CONNECT no scheme. */
+	if (end_stream || hh->hh_length || hh->hh_extended ||
+	    hh->hh_scheme == NULL)
+		return end_text(hh, NULL);
+	return end_text(hh, "Transfer-Encoding: chunked\r\n");
+}
+
+/* What was declared and can not come any more. */
+static int
+check_length(struct h2_head *hh, int end_stream, const struct h1_head *hd)
+{
+	if (end_stream && hd->hd_framing == H1_LENGTH && hd->hd_length > 0)
+		return refuse(hh, 400, "Content-Length without a body");
+	return 0;
+}
+
+static int
+parse_request(struct h2_head *hh, int end_stream, struct h1_head *hd)
+{
+	if (frame_request(hh, end_stream) == -1 ||
+	    h1_parse_request(hh->hh_buf, hh->hh_len, hd, &hh->hh_error) == -1)
+		return -1;
+	if (hh->hh_extended && hd->hd_upgrade.s == NULL)
+		return refuse(hh, 400, "CONNECT with a body");
+	return check_length(hh, end_stream, hd);
+}
+
+ssize_t
+h2_head_request(struct h2_head *hh, int end_stream, struct h1_head *hd,
+    struct h1_error *err)
+{
+	if (parse_request(hh, end_stream, hd) == -1) {
+		*err = hh->hh_error;
+		return -1;
+	}
+	return (ssize_t)hh->hh_len;
+}
+
+/* Whatever such an answer says of its length, no body comes with it. */
+static int
+has_no_body(const char *status, enum h1_method method)
+{
+	return method == H1_HEAD || status[0] == '1' ||
+	    memcmp(status, "204", 3) == 0 || memcmp(status, "304", 3) == 0;
+}
+
+static int
+frame_response(struct h2_head *hh, int end_stream, enum h1_method method,
+    int upgrade)
+{
+	char	*status = hh->hh_buf + STATUS_AT;
+
+	if (hh->hh_error.he_reason != NULL ||
+	    (!hh->hh_begun && begin_text(hh) == -1))
+		return -1;
+	if (upgrade && status[0] == '2') {
+		memcpy(status, "101", 3);
+		return end_text(hh, UPGRADE);
+	}
+	if (status[0] == '1' && end_stream)
+		return refuse(hh, 502, "interim response and no other");
+	if (hh->hh_length || has_no_body(status, method))
+		return end_text(hh, NULL);
+	return end_text(hh, end_stream ? "Content-Length: 0\r\n" :
+	    "Transfer-Encoding: chunked\r\n");
+}
+
+ssize_t
+h2_head_response(struct h2_head *hh, int end_stream, enum h1_method method,
+    int upgrade, struct h1_head *hd, struct h1_error *err)
+{
+	if (frame_response(hh, end_stream, method, upgrade) == -1 ||
+	    h1_parse_response(hh->hh_buf, hh->hh_len, method, upgrade, hd,
+	    &hh->hh_error) == -1 || check_length(hh, end_stream, hd) == -1) {
+		*err = hh->hh_error;
+		err->he_status = 502;
+		return -1;
+	}
+	return (ssize_t)hh->hh_len;
+}
+
+ssize_t
+h2_head_trailers(struct h2_head *hh, struct h1_field *fields, size_t max,
+    struct h1_error *err)
+{
+	if (hh->hh_error.he_reason == NULL && end_text(hh, NULL) == 0)
+		return h1_parse_trailers(hh->hh_buf, hh->hh_len, fields, max,
+		    err);
+	*err = hh->hh_error;
+	return -1;
+}
