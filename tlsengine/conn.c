@@ -30,6 +30,7 @@
 #include <unistd.h>
 
 #include "hostname.h"
+#include "h2.h"
 #include "log.h"
 #include "names.h"
 #include "tlsengine.h"
@@ -65,6 +66,8 @@ conn_bury(evutil_socket_t fd, short what, void *arg)
 	(void)fd, (void)what, (void)arg;
 	while ((cn = TAILQ_FIRST(&dead)) != NULL) {
 		TAILQ_REMOVE(&dead, cn, cn_entry);
+		h2_free(cn->cn_h2);
+		chunks_end(&cn->cn_chunk);
 		blocks_put(&in_blocks, cn->cn_in);
 		free(cn);
 	}
@@ -77,14 +80,29 @@ conn_free(struct conn *cn)
 	if (cn->cn_dead)
 		return;
 	cn->cn_dead = true;
+	if (cn->cn_h2 != NULL)
+		conn_h2_gone(cn);
 	io_close(&cn->cn_io);
-	event_del(&cn->cn_timer);
+	timer_end(&cn->cn_timer);
 	TAILQ_REMOVE(&conns, cn, cn_entry);
 	TAILQ_INSERT_TAIL(&dead, cn, cn_entry);
 	nconns--;
 	if (!event_initialized(&bury))
 		event_assign(&bury, child_base, -1, 0, conn_bury, NULL);
 	event_active(&bury, EV_TIMEOUT, 1);
+}
+
+/* Its requests end with it. */
+void
+conn_gone(struct conn *cn)
+{
+	struct exchange	*ex = cn->cn_ex;
+
+	cn->cn_ex = NULL;
+	if (ex != NULL)
+		exchange_client_gone(ex, "stream_broken");
+	if (cn->cn_h2 != NULL)
+		conn_h2_gone(cn);
 }
 
 /* A reset, so that not even the shape of an answer is given. */
@@ -99,19 +117,21 @@ conn_reset(struct conn *cn)
 }
 
 static void
-conn_on_timer(evutil_socket_t fd, short what, void *arg)
+conn_on_timer(void *arg)
 {
 	static const struct h1_error	 late = { 408, "late" };
 	struct conn			*cn = arg;
 
-	(void)fd, (void)what;
+	if (cn->cn_state == CONN_H2) {
+		conn_h2_late(cn);
+		return;
+	}
 	if (cn->cn_state == CONN_HEAD && cn->cn_begun) {
 		conn_bad_request(cn, &late);
 		return;
 	}
-	if (cn->cn_ex != NULL)
-		exchange_client_gone(cn->cn_ex, "stream_broken");
-	else if (cn->cn_state == CONN_HANDSHAKE ||
+	conn_gone(cn);
+	if (cn->cn_state == CONN_HANDSHAKE ||
 	    (cn->cn_state == CONN_FIRST && cn->cn_inlen > 0))
 		report_other(RECORD_CONNECTION_REFUSED, PROTOCOL_TLS,
 		    cn->cn_place.pc_host, cn->cn_place.pc_port, "bad_request");
@@ -142,36 +162,17 @@ conn_new(int fd, const struct addr *dest, uint16_t port, bool transparent)
 		cn->cn_synthetic = cn->cn_named = true;
 	}
 	io_init(&cn->cn_io, child_base, fd, &conn_ops, cn);
-	event_assign(&cn->cn_timer, child_base, -1, 0, conn_on_timer, cn);
-	event_priority_set(&cn->cn_timer, 1);
-	set_timer(&cn->cn_timer, settings.st_handshake_ms);
+	timer_init(&cn->cn_timer, child_base, conn_on_timer, cn);
+	timer_set(&cn->cn_timer, settings.st_handshake_ms);
 	TAILQ_INSERT_TAIL(&conns, cn, cn_entry);
 	nconns++;
 }
 
-/* ---- requests ------------------------------------------------------------ */
-
-/* What cannot be read is answered as far as possible, and that was it. */
-void
-conn_bad_request(struct conn *cn, const struct h1_error *he)
-{
-	char	 head[256];
-	int	 len;
-
-	report_other(RECORD_REQUEST_DENIED, PROTOCOL_HTTP11,
-	    cn->cn_place.pc_host, cn->cn_place.pc_port, "bad_request");
-	len = snprintf(head, sizeof(head), "HTTP/1.1 %d %s\r\n"
-	    "Egress-Decision: refuse, bad_request\r\nContent-Length: 0\r\n"
-	    "Connection: close\r\n\r\n", he->he_status,
-	    h1_reason(he->he_status));
-	io_put(&cn->cn_io, head, len);
-	io_flush(&cn->cn_io);
-	conn_last(cn);
-}
+/* ---- names ---------------------------------------------------------------- */
 
 /* The name of this request; NULL in *mismatch if it is the connection's. */
-static int
-request_place(struct conn *cn, const struct h1_head *hd, struct place *pc,
+int
+conn_place(struct conn *cn, const struct h1_head *hd, struct place *pc,
     const char **mismatch, struct h1_error *he)
 {
 	char	 name[HOSTNAME_MAX];
@@ -206,8 +207,8 @@ request_place(struct conn *cn, const struct h1_head *hd, struct place *pc,
 }
 
 /* Methods and forms that have no business at an origin. */
-static int
-request_sane(const struct conn *cn, const struct h1_head *hd,
+int
+conn_sane(const struct conn *cn, const struct h1_head *hd,
     struct h1_error *he)
 {
 	const char	*scheme = cn->cn_place.pc_scheme == URL_HTTPS ?
@@ -225,206 +226,19 @@ request_sane(const struct conn *cn, const struct h1_head *hd,
 	return 0;
 }
 
-static void
-conn_request(struct conn *cn, size_t len)
-{
-	struct exchange	*ex;
-	struct h1_error	 he = { 0, NULL };
-	const char	*mismatch;
-
-	if ((ex = exchange_new(cn)) == NULL) {
-		conn_free(cn);
-		return;
-	}
-	if (h1_parse_request((char *)cn->cn_in, len, &ex->ex_request,
-	    &he) == -1 || request_sane(cn, &ex->ex_request, &he) == -1 ||
-	    request_place(cn, &ex->ex_request, &ex->ex_place, &mismatch,
-	    &he) == -1 || exchange_path(ex, &he) == -1) {
-		exchange_free(ex);
-		conn_bad_request(cn, &he);
-		return;
-	}
-	cn->cn_inpos = len;
-	cn->cn_state = CONN_WAIT;
-	cn->cn_keep = ex->ex_request.hd_keep_alive;
-	cn->cn_left = ex->ex_request.hd_length;
-	memset(&cn->cn_chunk, 0, sizeof(cn->cn_chunk));
-	memset(&cn->cn_scan, 0, sizeof(cn->cn_scan));
-	cn->cn_ex = ex;
-	cn->cn_requests++;
-	event_del(&cn->cn_timer);
-	exchange_open(ex, mismatch);
-}
-
-/* A head begins at cn_in[0]. */
-void
-conn_head(struct conn *cn)
-{
-	struct h1_error	 he;
-	int		 len, more;
-
-	/* A client that does not read its answers gets no further ones. */
-	if (cn->cn_io.io_full) {
-		set_timer(&cn->cn_timer, settings.st_idle_ms);
-		cn->cn_begun = false;
-		io_pause(&cn->cn_io);
-		return;
-	}
-	do {
-		if (cn->cn_inlen > 0) {
-			len = h1_scan(&cn->cn_scan, (char *)cn->cn_in,
-			    cn->cn_inlen, &he);
-			if (len > 0) {
-				conn_request(cn, len);
-				return;
-			}
-			if (len == -1 && he.he_reason == h1_not_http &&
-			    cn->cn_requests == 0 && cn->cn_io.io_ssl == NULL) {
-				conn_not_http(cn, "bad_request");
-				return;
-			}
-			if (len == -1 || cn->cn_inlen == CONN_IN_SIZE) {
-				if (len != -1)
-					he.he_status = 431;
-				conn_bad_request(cn, &he);
-				return;
-			}
-		}
-	} while ((more = conn_fill(cn)) == 1);
-	/* Half a record may be half a head, too. */
-	if (more == 0 && !cn->cn_begun &&
-	    (cn->cn_inlen > 0 || io_pending(&cn->cn_io))) {
-		set_timer(&cn->cn_timer, settings.st_head_ms);
-		cn->cn_begun = true;
-	}
-	/* Between requests nothing is held. */
-	if (more == 0 && cn->cn_inlen == 0) {
-		blocks_put(&in_blocks, cn->cn_in);
-		cn->cn_in = NULL;
-	}
-}
-
-/* ---- the answer ---------------------------------------------------------- */
-
-/* Framing as this client needs it; -1 if the head cannot be written. */
-int
-conn_answer(struct exchange *ex, struct h1_out_response *os)
-{
-	struct conn	*cn = ex->ex_conn;
-	size_t		 room;
-	ssize_t		 len;
-	char		*p;
-
-	if (os->os_status >= 200) {
-		if (ex->ex_request.hd_minor == 0 &&
-		    os->os_framing == H1_CHUNKED)
-			os->os_framing = H1_UNTIL_CLOSE;
-		if (os->os_framing == H1_UNTIL_CLOSE)
-			cn->cn_keep = false;
-		cn->cn_chunked_out = os->os_framing == H1_CHUNKED;
-		os->os_connection = !cn->cn_keep ? H1_CONN_CLOSE :
-		    ex->ex_request.hd_minor == 0 ? H1_CONN_KEEP_ALIVE :
-		    H1_CONN_DEFAULT;
-	}
-	if ((p = io_reserve(&cn->cn_io, &room)) == NULL ||
-	    (len = h1_format_response(p, room, os)) == -1)
-		return -1;
-	io_commit(&cn->cn_io, len);
-	if (os->os_status < 200)
-		io_flush(&cn->cn_io);
-	return 0;
-}
-
-/* Where the next bytes of the answer are to be put, or NULL: no room now. */
-void *
-conn_reserve(struct exchange *ex, size_t *room)
-{
-	struct conn	*cn = ex->ex_conn;
-
-	if (cn->cn_io.io_full)
-		return NULL;
-	return cn->cn_chunked_out ? io_reserve_chunk(&cn->cn_io, room) :
-	    io_reserve(&cn->cn_io, room);
-}
-
-void
-conn_commit(struct exchange *ex, size_t len)
-{
-	struct conn	*cn = ex->ex_conn;
-
-	if (cn->cn_chunked_out)
-		io_commit_chunk(&cn->cn_io, len);
-	else
-		io_commit(&cn->cn_io, len);
-}
-
-void
-conn_flush(struct exchange *ex)
-{
-	io_flush(&ex->ex_conn->cn_io);
-}
+/* ---- the end --------------------------------------------------------------- */
 
 /* Nothing more will be said here than what is already in the queue. */
 void
 conn_last(struct conn *cn)
 {
 	cn->cn_state = CONN_LAST;
-	set_timer(&cn->cn_timer, io_empty(&cn->cn_io) ? LINGER_MS :
+	cn->cn_io.io_ending = true;
+	timer_set(&cn->cn_timer, io_empty(&cn->cn_io) ? LINGER_MS :
 	    settings.st_idle_ms);
 	if (io_empty(&cn->cn_io))
 		io_finish(&cn->cn_io);
 	io_resume(&cn->cn_io);
-}
-
-/* What came behind the request is the beginning of the next. */
-static void
-conn_next(struct conn *cn)
-{
-	size_t	 rest = cn->cn_inlen - cn->cn_inpos;
-
-	if (rest > 0)
-		memmove(cn->cn_in, cn->cn_in + cn->cn_inpos, rest);
-	cn->cn_inlen = rest;
-	cn->cn_inpos = 0;
-	cn->cn_state = CONN_HEAD;
-	cn->cn_begun = false;
-	set_timer(&cn->cn_timer, settings.st_idle_ms);
-	if (rest == 0) {
-		blocks_put(&in_blocks, cn->cn_in);
-		cn->cn_in = NULL;
-	}
-	io_resume(&cn->cn_io);
-	/* In a turn of its own, so that one client cannot keep us here. */
-	if (rest > 0)
-		event_active(&cn->cn_io.io_rev, EV_READ, 1);
-}
-
-/* The answer is complete and the exchange is over. */
-void
-conn_end(struct exchange *ex)
-{
-	struct conn	*cn = ex->ex_conn;
-	static const char last[] = "0\r\n\r\n";
-
-	if (cn->cn_chunked_out)
-		io_put(&cn->cn_io, last, sizeof(last) - 1);
-	cn->cn_chunked_out = false;
-	cn->cn_ex = NULL;
-	io_flush(&cn->cn_io);
-	if (cn->cn_keep && cn->cn_state == CONN_ANSWER)
-		conn_next(cn);
-	else
-		conn_last(cn);
-}
-
-/* The exchange ends here and now, and the client must notice. */
-void
-conn_break(struct exchange *ex)
-{
-	struct conn	*cn = ex->ex_conn;
-
-	cn->cn_ex = NULL;
-	conn_reset(cn);
 }
 
 /* ---- events -------------------------------------------------------------- */
@@ -462,6 +276,9 @@ conn_on_read(struct io *io)
 	case CONN_TUNNEL:
 		conn_relay(cn);
 		break;
+	case CONN_H2:
+		conn_h2_read(cn);
+		break;
 	case CONN_LAST:
 		conn_discard(cn);
 		break;
@@ -484,15 +301,17 @@ conn_on_drain(struct io *io)
 {
 	struct conn	*cn = io->io_arg;
 
-	if (cn->cn_ex != NULL)
-		upstream_go(cn->cn_ex);
+	if (cn->cn_state == CONN_H2)
+		h2_send(cn->cn_h2);
+	else if (cn->cn_ex != NULL)
+		exchange_client_room(cn->cn_ex);
 	else if (cn->cn_state == CONN_HEAD && io->io_paused) {
 		io_resume(io);
 		if (cn->cn_inlen > 0)
 			event_active(&io->io_rev, EV_READ, 1);
 	} else if (cn->cn_state == CONN_LAST && io_empty(io)) {
 		io_finish(io);
-		set_timer(&cn->cn_timer, LINGER_MS);
+		timer_set(&cn->cn_timer, LINGER_MS);
 		if (io->io_eof)
 			conn_free(cn);
 	}
@@ -504,8 +323,7 @@ conn_on_error(struct io *io, const char *why)
 	struct conn	*cn = io->io_arg;
 
 	log_debug("client of %s: %s", cn->cn_place.pc_host, why);
-	if (cn->cn_ex != NULL)
-		exchange_client_gone(cn->cn_ex, "stream_broken");
+	conn_gone(cn);
 	conn_free(cn);
 }
 
@@ -515,7 +333,10 @@ conns_recheck(void)
 {
 	struct conn	*cn;
 
-	TAILQ_FOREACH(cn, &conns, cn_entry)
+	TAILQ_FOREACH(cn, &conns, cn_entry) {
 		if (cn->cn_ex != NULL)
 			exchange_ask_again(cn->cn_ex);
+		if (cn->cn_state == CONN_H2)
+			conn_h2_recheck(cn);
+	}
 }

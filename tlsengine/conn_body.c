@@ -50,7 +50,7 @@ body_length(struct conn *cn)
 
 	if (cn->cn_left == 0)
 		return -1;
-	if ((p = upstream_reserve(ex, &room)) == NULL) {
+	if ((p = ex->ex_origin->reserve(ex, &room)) == NULL) {
 		io_pause(&cn->cn_io);
 		return 0;
 	}
@@ -59,12 +59,12 @@ body_length(struct conn *cn)
 		cn->cn_left -= n;
 		if (exchange_request_data(ex, p, n) == -1)
 			return 0;
-		upstream_commit(ex, n);
+		ex->ex_origin->commit(ex, n);
 		return 1;
 	}
 	if (n == -1 && errno == EAGAIN)
 		return 0;
-	exchange_client_gone(ex, "stream_broken");
+	conn_gone(cn);
 	conn_free(cn);
 	return 0;
 }
@@ -81,7 +81,7 @@ body_chunked(struct conn *cn)
 
 	if (h1_chunk_done(&cn->cn_chunk))
 		return -1;
-	if ((p = upstream_reserve(ex, &room)) == NULL) {
+	if ((p = ex->ex_origin->reserve(ex, &room)) == NULL) {
 		io_pause(&cn->cn_io);
 		return 0;
 	}
@@ -102,7 +102,7 @@ body_chunked(struct conn *cn)
 		if (exchange_request_data(ex, data, len) == -1)
 			return 0;
 		memcpy(p, data, len);
-		upstream_commit(ex, len);
+		ex->ex_origin->commit(ex, len);
 	}
 	return 1;
 }
@@ -113,7 +113,7 @@ conn_body(struct conn *cn)
 	struct exchange	*ex = cn->cn_ex;
 	int		 more = -1;
 
-	set_timer(&cn->cn_timer, settings.st_idle_ms);
+	timer_set(&cn->cn_timer, settings.st_idle_ms);
 	do {
 		if (ex->ex_request.hd_framing == H1_LENGTH)
 			more = body_length(cn);
@@ -123,12 +123,13 @@ conn_body(struct conn *cn)
 	if (cn->cn_dead || cn->cn_state != CONN_BODY)
 		return;
 	if (more == 0) {
-		upstream_flush(ex);
+		ex->ex_origin->flush(ex);
 		return;
 	}
 	cn->cn_state = CONN_ANSWER;
-	event_del(&cn->cn_timer);
-	exchange_request_end(ex);
+	timer_clear(&cn->cn_timer);
+	exchange_request_end(ex, ex->ex_request.hd_framing == H1_CHUNKED ?
+	    chunks_trailers(&cn->cn_chunk) : NULL);
 }
 
 /* The upstream has taken the head, or has room again. */
@@ -157,7 +158,7 @@ conn_expect(struct exchange *ex)
 		conn_go(ex);
 		return;
 	}
-	upstream_flush(ex);
+	ex->ex_origin->flush(ex);
 	io_resume(&cn->cn_io);
 }
 
@@ -170,7 +171,7 @@ conn_tunnel(struct exchange *ex)
 
 	cn->cn_state = CONN_TUNNEL;
 	cn->cn_keep = false;
-	set_timer(&cn->cn_timer, settings.st_tunnel_ms);
+	timer_set(&cn->cn_timer, settings.st_tunnel_ms);
 	io_flush(&cn->cn_io);
 	io_resume(&cn->cn_io);
 	if (cn->cn_inlen > cn->cn_inpos)
@@ -186,9 +187,9 @@ conn_relay(struct conn *cn)
 	void		*p;
 	bool		 end;
 
-	set_timer(&cn->cn_timer, settings.st_tunnel_ms);
+	timer_set(&cn->cn_timer, settings.st_tunnel_ms);
 	for (;;) {
-		if ((p = upstream_reserve(ex, &room)) == NULL) {
+		if ((p = ex->ex_origin->reserve(ex, &room)) == NULL) {
 			io_pause(&cn->cn_io);
 			break;
 		}
@@ -196,12 +197,12 @@ conn_relay(struct conn *cn)
 			break;
 		if (exchange_request_data(ex, p, n) == -1)
 			return;
-		upstream_commit(ex, n);
+		ex->ex_origin->commit(ex, n);
 	}
 	end = p != NULL && (n == 0 || errno != EAGAIN);
-	upstream_flush(ex);
+	ex->ex_origin->flush(ex);
 	if (end) {
 		io_pause(&cn->cn_io);
-		exchange_request_end(ex);
+		exchange_request_end(ex, NULL);
 	}
 }

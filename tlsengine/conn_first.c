@@ -22,6 +22,8 @@
 #include <errno.h>
 #include <string.h>
 
+#include <openssl/err.h>
+
 #include "hostname.h"
 #include "names.h"
 #include "tlsengine.h"
@@ -54,9 +56,8 @@ conn_fill(struct conn *cn)
 		conn_last(cn);
 		return -1;
 	}
-	if (cn->cn_ex != NULL)
-		exchange_client_gone(cn->cn_ex, "stream_broken");
-	else if (cn->cn_io.io_ssl != NULL && cn->cn_requests == 0)
+	conn_gone(cn);
+	if (cn->cn_io.io_ssl != NULL && cn->cn_requests == 0)
 		/* Some clients look at the certificate only now. */
 		report_other(RECORD_REQUEST_FAILED, PROTOCOL_TLS,
 		    cn->cn_place.pc_host, cn->cn_place.pc_port,
@@ -122,9 +123,11 @@ conn_secure(struct conn *cn, const struct hello *he)
 	if ((ssl = SSL_new(server_ctx)) == NULL ||
 	    mint_use(mint, ssl, cn->cn_place.pc_host) == -1) {
 		SSL_free(ssl);
+		ERR_clear_error();
 		conn_not_http(cn, "bad_request");
 		return;
 	}
+	ERR_clear_error();
 	SSL_set_accept_state(ssl);
 	cn->cn_state = CONN_HANDSHAKE;
 	if (io_secure(&cn->cn_io, ssl, cn->cn_in, cn->cn_inlen) == -1) {
@@ -147,7 +150,7 @@ conn_first(struct conn *cn)
 		cn->cn_place.pc_scheme = URL_HTTP;
 		cn->cn_state = CONN_HEAD;
 		cn->cn_begun = true;
-		set_timer(&cn->cn_timer, settings.st_head_ms);
+		timer_set(&cn->cn_timer, settings.st_head_ms);
 		conn_head(cn);
 		return;
 	}
@@ -174,7 +177,9 @@ rejected_ca(int alert)
 void
 conn_on_secure(struct io *io, const char *why)
 {
-	struct conn	*cn = io->io_arg;
+	struct conn		*cn = io->io_arg;
+	const unsigned char	*alpn;
+	unsigned int		 len;
 
 	if (why != NULL) {
 		report_other(RECORD_REQUEST_FAILED, PROTOCOL_TLS,
@@ -184,7 +189,12 @@ conn_on_secure(struct io *io, const char *why)
 		conn_free(cn);
 		return;
 	}
+	SSL_get0_alpn_selected(io->io_ssl, &alpn, &len);
+	if (len == 2 && memcmp(alpn, "h2", 2) == 0) {
+		conn_h2_begin(cn);
+		return;
+	}
 	cn->cn_state = CONN_HEAD;
-	set_timer(&cn->cn_timer, settings.st_idle_ms);
+	timer_set(&cn->cn_timer, settings.st_idle_ms);
 	io_resume(&cn->cn_io);
 }

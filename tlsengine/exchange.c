@@ -35,13 +35,14 @@ static uint64_t	 sent_out;	/* bytes of all requests' bodies */
 static TAILQ_HEAD(, exchange)	 waiting = TAILQ_HEAD_INITIALIZER(waiting);
 
 struct exchange *
-exchange_new(struct conn *cn)
+exchange_new(const struct client_ops *client, struct conn *cn)
 {
 	struct exchange	*ex;
 
 	if ((ex = blocks_get(&exchanges)) == NULL)
 		return NULL;
 	memset(ex, 0, offsetof(struct exchange, ex_request));
+	ex->ex_client = client;
 	ex->ex_conn = cn;
 	return ex;
 }
@@ -86,28 +87,47 @@ exchange_path(struct exchange *ex, struct h1_error *he)
 {
 	const struct h1_head	*hd = &ex->ex_request;
 
-	ex->ex_protocol = hd->hd_minor == 0 ? PROTOCOL_HTTP10 :
-	    PROTOCOL_HTTP11;
 	if (hd->hd_upgrade.s != NULL && upgrade_hides_requests(&hd->hd_upgrade))
 		ex->ex_request.hd_upgrade = (struct h1_str){ NULL, 0 };
+	he->he_status = 400;
+	if (hd->hd_method_text.len > METHOD_LEN)
+		return -1;
 	/* A body may take the place of the head long before the last verdict. */
-	snprintf(ex->ex_method, sizeof(ex->ex_method), "%.*s",
-	    (int)hd->hd_method_text.len, hd->hd_method_text.s);
+	memcpy(ex->ex_method, hd->hd_method_text.s, hd->hd_method_text.len);
 	if (hd->hd_form == H1_ASTERISK) {
 		strlcpy(ex->ex_path, "*", sizeof(ex->ex_path));
+		ex->ex_pathlen = 1;
 		return 0;
 	}
-	he->he_status = 400;
-	return urlpath_canon(hd->hd_path.s, hd->hd_path.len, ex->ex_path,
-	    sizeof(ex->ex_path), &he->he_reason) == -1 ? -1 : 0;
+	if (urlpath_canon(hd->hd_path.s, hd->hd_path.len, ex->ex_path,
+	    sizeof(ex->ex_path), &he->he_reason) == -1)
+		return -1;
+	ex->ex_pathlen = strlen(ex->ex_path);
+	return 0;
+}
+
+/* The origin's side, if there is one, has nothing more to do with it. */
+void
+exchange_leave(struct exchange *ex, bool fit)
+{
+	const struct origin_ops	*origin = ex->ex_origin;
+	struct upstream		*up = ex->ex_up;
+
+	if (up == NULL)
+		return;
+	ex->ex_origin = NULL;
+	ex->ex_up = NULL;
+	if (origin != NULL)
+		origin->leave(ex, up, fit);
+	else
+		upstream_unwait(up, ex);
 }
 
 /* It is over: nobody on either side knows it any more. */
 static void
 exchange_end(struct exchange *ex)
 {
-	if (ex->ex_up != NULL)
-		upstream_drop(ex->ex_up);
+	exchange_leave(ex, false);
 	exchange_free(ex);
 }
 
@@ -123,27 +143,34 @@ quota_left(void)
 	    settings.st_quota_out - sent_out : 0;
 }
 
+static void	 exchange_allowed(struct exchange *);
+
 static void
 exchange_begin(struct exchange *ex, const char *mismatch)
 {
-	const struct ruling	*known;
+	const struct ruling	*known = NULL;
+	bool			 fine = mismatch == NULL && !report_held() &&
+	    quota_left() > 0;
 
-	ex->ex_id = report_opened(ex);
-	if (mismatch != NULL) {
-		refuse(ex, 421, mismatch);
-		return;
-	}
-	if (report_held() || quota_left() == 0) {
-		refuse(ex, report_held() ? 503 : 403, report_held() ?
+	if (fine && !ex->ex_raw)
+		known = verdict_known(&ex->ex_place);
+	ex->ex_id = report_opened(ex, known);
+	if (!fine) {
+		refuse(ex, mismatch != NULL ? 421 : report_held() ? 503 : 403,
+		    mismatch != NULL ? mismatch : report_held() ?
 		    "audit_full" : "quota");
 		return;
 	}
 	ex->ex_state = EX_VERDICT;
-	if ((known = verdict_known(&ex->ex_place)) != NULL) {
-		exchange_ruled(ex, known);
+	if (known != NULL) {
+		ex->ex_ruling = *known;
+		if (known->rl_verdict == VERDICT_ALLOW)
+			exchange_allowed(ex);
+		else
+			refuse(ex, 403, known->rl_reason);
 		return;
 	}
-	verdict_ask(ex, upstream_kept(&ex->ex_place) ? 0 : upstream_dial(ex));
+	verdict_ask(ex, upstream_kept(ex) ? 0 : upstream_dial(ex));
 }
 
 /* Every request first spends a credit: no record, no request. */
@@ -196,8 +223,7 @@ exchange_ask_again(struct exchange *ex)
 	}
 	if (ex->ex_state != EX_VERDICT && ex->ex_state != EX_CONNECT)
 		return;
-	if (ex->ex_up != NULL)
-		upstream_drop(ex->ex_up);
+	exchange_leave(ex, false);
 	ex->ex_why[0] = '\0';
 	verdict_ask(ex, upstream_dial(ex));
 }
@@ -207,7 +233,6 @@ exchange_allowed(struct exchange *ex)
 {
 	struct upstream	*up;
 
-	report_verdict(ex);
 	ex->ex_state = EX_CONNECT;
 	if (body_too_long(ex))
 		refuse(ex, 413, "quota");
@@ -219,7 +244,7 @@ exchange_allowed(struct exchange *ex)
 		else
 			verdict_ask(ex, upstream_dial(ex));
 	} else if (ex->ex_up->up_state == UP_READY)
-		exchange_connected(ex, ex->ex_up);
+		upstream_begin(ex->ex_up);
 	/* Else it was asked for together with the verdict, and will come. */
 }
 
@@ -240,21 +265,20 @@ exchange_ruled(struct exchange *ex, const struct ruling *rl)
 		return;
 	}
 	/* A second one is for a connection, and the dialer has that grant. */
-	if (first)
-		exchange_allowed(ex);
+	if (!first)
+		return;
+	report_verdict(ex);
+	exchange_allowed(ex);
 }
 
-/*
- * An upstream is ready for our head.  Verdict and connection come by different
- * channels: one that is early waits.
- */
-void
-exchange_connected(struct exchange *ex, struct upstream *up)
+/* As it goes to the origin: hop by hop nothing is copied. */
+static int
+send_head(struct exchange *ex)
 {
 	const struct h1_head	*hd = &ex->ex_request;
 	struct h1_out_request	 or = {
-		.or_method = hd->hd_method_text,
-		.or_target = { ex->ex_path, strlen(ex->ex_path) },
+		.or_method = { ex->ex_method, strlen(ex->ex_method) },
+		.or_target = { ex->ex_path, ex->ex_pathlen },
 		.or_host = ex->ex_place.pc_host,
 		.or_fields = hd->hd_fields,
 		.or_nfields = hd->hd_nfields,
@@ -262,34 +286,37 @@ exchange_connected(struct exchange *ex, struct upstream *up)
 		.or_length = hd->hd_length,
 		.or_upgrade = hd->hd_upgrade,
 		.or_expect_continue = hd->hd_expect_continue,
+		.or_te_trailers = hd->hd_te_trailers,
 	};
 
-	if (ex->ex_state == EX_VERDICT) {
-		up->up_state = UP_READY;
-		io_pause(&up->up_io);
-		return;
-	}
 	if (ex->ex_place.pc_port !=
 	    (ex->ex_place.pc_scheme == URL_HTTPS ? 443 : 80))
 		or.or_port = ex->ex_place.pc_port;
+	return ex->ex_origin->request(ex, &or);
+}
+
+/* An upstream is ready for our head. */
+void
+exchange_connected(struct exchange *ex, struct upstream *up)
+{
 	ex->ex_up = up;
-	up->up_ex = ex;
+	ex->ex_origin = up->up_ops;
 	ex->ex_state = EX_FORWARD;
-	ex->ex_in_before = up->up_io.io_in_total;
-	ex->ex_out_before = up->up_io.io_out_total;
-	if (upstream_request(ex, &or) == -1)
+	if (send_head(ex) == -1)
 		exchange_fail(ex, 400, "bad_request");
-	else if (hd->hd_expect_continue)
-		conn_expect(ex);
+	else if (ex->ex_request_end)
+		/* It is repeated, and had no body. */
+		ex->ex_origin->end(ex, NULL);
+	else if (ex->ex_request.hd_expect_continue)
+		ex->ex_client->expect(ex);
 	else
-		conn_go(ex);
+		ex->ex_client->go(ex);
 }
 
 /* why is one of the stable reasons, with details behind a colon. */
 void
 exchange_no_upstream(struct exchange *ex, const char *why)
 {
-	ex->ex_up = NULL;
 	if (ex->ex_state == EX_VERDICT)
 		strlcpy(ex->ex_why, why, sizeof(ex->ex_why));
 	else
@@ -315,10 +342,10 @@ exchange_request_data(struct exchange *ex, const void *data, size_t len)
 }
 
 void
-exchange_request_end(struct exchange *ex)
+exchange_request_end(struct exchange *ex, const struct trailers *tr)
 {
 	ex->ex_request_end = true;
-	upstream_end(ex);
+	ex->ex_origin->end(ex, tr);
 }
 
 /* ---- the answer ---------------------------------------------------------- */
@@ -332,11 +359,10 @@ exchange_interim(struct exchange *ex, const struct h1_head *hd)
 		.os_nfields = hd->hd_nfields,
 	};
 
+	ex->ex_client->answer(ex, &os);
 	/* The origin wants the body that its 100 was waited for with. */
-	if (ex->ex_request.hd_minor > 0)
-		conn_answer(ex, &os);
 	if (hd->hd_status == 100)
-		conn_go(ex);
+		ex->ex_client->go(ex);
 }
 
 void
@@ -359,17 +385,14 @@ exchange_answer_head(struct exchange *ex, const struct h1_head *hd,
 		os.os_framing = H1_CHUNKED;
 	if (hd->hd_framing == H1_NONE && hd->hd_has_length)
 		os.os_framing = H1_LENGTH;
-	/* An answer before the body's end: this connection is not reusable. */
-	if (ex->ex_conn->cn_state != CONN_ANSWER)
-		ex->ex_conn->cn_keep = false;
-	if (conn_answer(ex, &os) == -1) {
+	if (ex->ex_client->answer(ex, &os) == -1) {
 		exchange_up_lost(ex, "stream_broken");
 		return;
 	}
 	ex->ex_answered = true;
 	if (hd->hd_status == 101) {
 		ex->ex_upgraded = true;
-		conn_tunnel(ex);
+		ex->ex_client->tunnel(ex);
 	}
 }
 
@@ -381,16 +404,21 @@ exchange_answer_data(struct exchange *ex, const void *data, size_t len)
 }
 
 void
-exchange_answer_end(struct exchange *ex)
+exchange_answer_end(struct exchange *ex, const struct trailers *tr)
 {
-	struct upstream	*up = ex->ex_up;
-
 	report_closed(ex, NULL);
 	ex->ex_state = EX_DONE;
-	ex->ex_up = NULL;
-	conn_end(ex);
-	upstream_release(up, ex->ex_request_end && !ex->ex_upgraded);
+	ex->ex_client->end(ex, tr);
+	exchange_leave(ex, ex->ex_request_end && !ex->ex_upgraded);
 	exchange_free(ex);
+}
+
+/* The client's side can take more. */
+void
+exchange_client_room(struct exchange *ex)
+{
+	if (ex->ex_origin != NULL)
+		ex->ex_origin->go(ex);
 }
 
 /* ---- what goes wrong ----------------------------------------------------- */
@@ -402,8 +430,8 @@ exchange_answer_end(struct exchange *ex)
 static bool
 can_repeat(const struct exchange *ex)
 {
-	return ex->ex_up->up_reused && !ex->ex_retried &&
-	    ex->ex_up->up_io.io_in_total == ex->ex_in_before &&
+	return ex->ex_up->up_reused && !ex->ex_retried && !ex->ex_heard &&
+	    ex->ex_request_end &&
 	    ex->ex_request.hd_framing == H1_NONE &&
 	    (ex->ex_request.hd_method == H1_GET ||
 	    ex->ex_request.hd_method == H1_HEAD ||
@@ -419,7 +447,7 @@ exchange_fail(struct exchange *ex, int status, const char *why)
 		return;
 	}
 	report_closed(ex, why);
-	conn_break(ex);
+	ex->ex_client->cut(ex);
 	exchange_end(ex);
 }
 
@@ -427,26 +455,21 @@ exchange_fail(struct exchange *ex, int status, const char *why)
 void
 exchange_up_lost(struct exchange *ex, const char *why)
 {
-	struct upstream	*up = ex->ex_up;
-
-	if (up != NULL && can_repeat(ex)) {
-		report_tally(ex);
-		ex->ex_up = NULL;
-		upstream_drop(up);
-		ex->ex_retried = true;
-		ex->ex_state = EX_CONNECT;
-		ex->ex_conn->cn_state = CONN_WAIT;
-		verdict_ask(ex, upstream_dial(ex));
+	if (!can_repeat(ex)) {
+		exchange_fail(ex, 502, why);
 		return;
 	}
-	exchange_fail(ex, 502, why);
+	ex->ex_origin->tally(ex);
+	exchange_leave(ex, false);
+	ex->ex_retried = true;
+	ex->ex_state = EX_CONNECT;
+	verdict_ask(ex, upstream_dial(ex));
 }
 
 /* The client's side is gone; it frees itself. */
 void
 exchange_client_gone(struct exchange *ex, const char *why)
 {
-	ex->ex_conn->cn_ex = NULL;
 	if (ex->ex_id != 0) {
 		if (ex->ex_state == EX_VERDICT) {
 			ex->ex_ruling.rl_verdict = VERDICT_DENY;

@@ -40,12 +40,16 @@
 #define ALERT_RECORD	7	/* header, level, description */
 
 static BIO_METHOD	*io_method;
+static void		(*io_barrier)(void);
+static TAILQ_HEAD(, io)	 dirty = TAILQ_HEAD_INITIALIZER(dirty);
+static struct event	 turn;
 static struct blocks	 out_blocks = {
 	.bk_size = IO_OUT_SIZE, .bk_keep = 32
 };
 
 static void	 io_on_read(evutil_socket_t, short, void *);
 static void	 io_on_write(evutil_socket_t, short, void *);
+static void	 io_on_turn(evutil_socket_t, short, void *);
 
 void
 io_init(struct io *io, struct event_base *base, int fd,
@@ -62,6 +66,10 @@ io_init(struct io *io, struct event_base *base, int fd,
 	event_priority_set(&io->io_rev, 1);
 	event_priority_set(&io->io_wev, 1);
 	event_add(&io->io_rev, NULL);
+	if (!event_initialized(&turn)) {
+		event_assign(&turn, base, -1, 0, io_on_turn, NULL);
+		event_priority_set(&turn, 1);
+	}
 }
 
 void
@@ -71,6 +79,9 @@ io_close(struct io *io)
 		return;
 	event_del(&io->io_rev);
 	event_del(&io->io_wev);
+	if (io->io_dirty)
+		TAILQ_REMOVE(&dirty, io, io_entry);
+	io->io_dirty = false;
 	if (io->io_ssl != NULL) {
 		/* Only a session that seems to have ended well is resumed. */
 		SSL_set_shutdown(io->io_ssl, io->io_broken ? 0 :
@@ -212,8 +223,9 @@ io_bio_create(BIO *bio)
 }
 
 int
-io_library_init(void)
+io_library_init(void (*barrier)(void))
 {
+	io_barrier = barrier;
 	io_method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK,
 	    "egressd io");
 	return io_method != NULL &&
@@ -266,6 +278,7 @@ io_shake_hands(struct io *io)
 	default:
 		io_alert_of_library(io);
 		io_break(io, tls_reason());
+		ERR_clear_error();
 	}
 }
 
@@ -297,30 +310,43 @@ io_secure(struct io *io, SSL *ssl, void *pre, size_t len)
 
 /* ---- reading ------------------------------------------------------------- */
 
+/*
+ * Whether the library only waits for the socket.  SSL_get_error() would look
+ * at its list of errors first, so that one had to be emptied before each call;
+ * we empty it after what has failed.
+ */
+static bool
+io_waits(const struct io *io)
+{
+	return SSL_want(io->io_ssl) != SSL_NOTHING &&
+	    BIO_should_retry(SSL_get_rbio(io->io_ssl));
+}
+
 static ssize_t
 io_read_tls(struct io *io, void *buf, size_t len)
 {
 	int	 n;
 
-	ERR_clear_error();
 	n = SSL_read(io->io_ssl, buf, len > INT32_MAX ? INT32_MAX : (int)len);
 	if (n > 0)
 		return n;
+	if (io_waits(io)) {
+		errno = EAGAIN;
+		return -1;
+	}
 	switch (SSL_get_error(io->io_ssl, n)) {
 	case SSL_ERROR_ZERO_RETURN:
 		return 0;
-	case SSL_ERROR_WANT_READ:
-	case SSL_ERROR_WANT_WRITE:
-		errno = EAGAIN;
-		return -1;
 	case SSL_ERROR_SYSCALL:
 		/* Closed without close_notify: the framing tells if it hurts. */
 		if (n == 0)
 			return 0;
 		if (errno == 0 || errno == EAGAIN)
 			errno = ECONNRESET;
+		ERR_clear_error();
 		return -1;
 	default:
+		ERR_clear_error();
 		errno = EPROTO;
 		return -1;
 	}
@@ -460,19 +486,18 @@ io_write_some(struct io *io)
 {
 	const unsigned char	*p = io->io_out + io->io_outpos;
 	ssize_t			 n;
-	int			 error;
 
 	if (io->io_ssl == NULL) {
 		n = send(io->io_fd, p, io->io_outlen, MSG_NOSIGNAL);
 		if (n == -1)
 			return errno == EAGAIN || errno == EINTR ? 0 : -1;
 	} else {
-		ERR_clear_error();
 		n = SSL_write(io->io_ssl, p, io->io_outlen);
 		if (n <= 0) {
-			error = SSL_get_error(io->io_ssl, n);
-			return error == SSL_ERROR_WANT_WRITE ||
-			    error == SSL_ERROR_WANT_READ ? 0 : -1;
+			if (io_waits(io))
+				return 0;
+			ERR_clear_error();
+			return -1;
 		}
 	}
 	io->io_outpos += n;
@@ -481,52 +506,96 @@ io_write_some(struct io *io)
 	return 1;
 }
 
-int
-io_flush(struct io *io)
+/* As much as the socket takes. */
+static void
+io_send(struct io *io)
 {
 	int	 rv = 1;
 
 	if (io->io_broken || io->io_handshake)
-		return io->io_broken ? -1 : 0;
+		return;
 	while (io->io_outlen > 0 && (rv = io_write_some(io)) == 1)
 		continue;
 	if (rv == -1) {
 		io_break(io, "connection reset");
-		return -1;
+		return;
 	}
 	if (io->io_outlen > 0) {
 		event_add(&io->io_wev, NULL);
-		return 0;
+		return;
 	}
 	blocks_put(&out_blocks, io->io_out);
 	io->io_out = NULL;
 	io->io_outpos = 0;
 	io->io_full = false;
-	return 0;
+}
+
+/* And tell an owner that waits for that. */
+static void
+io_send_and_tell(struct io *io)
+{
+	bool	 full = io->io_full;
+
+	io_send(io);
+	if (io->io_broken)
+		return;
+	if (io->io_outlen <= IO_OUT_LOW)
+		io->io_full = false;
+	if ((full && !io->io_full) || (io->io_ending && io->io_outlen == 0))
+		io->io_ops->on_drain(io);
+}
+
+/*
+ * Everything that was readable has been read.  What the recorder must know
+ * goes out before any byte that it is about: whatever happens to us after
+ * that, no request has left that is not in its hands (promise P6).
+ */
+static void
+io_on_turn(evutil_socket_t fd, short what, void *arg)
+{
+	struct io	*io;
+
+	(void)fd, (void)what, (void)arg;
+	io_barrier();
+	while ((io = TAILQ_FIRST(&dirty)) != NULL) {
+		TAILQ_REMOVE(&dirty, io, io_entry);
+		io->io_dirty = false;
+		io_send_and_tell(io);
+	}
+}
+
+void
+io_flush(struct io *io)
+{
+	if (io->io_dirty || io->io_broken || io->io_outlen == 0)
+		return;
+	if (TAILQ_EMPTY(&dirty))
+		event_active(&turn, EV_TIMEOUT, 1);
+	io->io_dirty = true;
+	TAILQ_INSERT_TAIL(&dirty, io, io_entry);
+}
+
+void
+io_push(struct io *io)
+{
+	io_barrier();
+	io_send(io);
 }
 
 static void
 io_on_write(evutil_socket_t fd, short what, void *arg)
 {
 	struct io	*io = arg;
-	bool		 full = io->io_full;
 
 	(void)fd, (void)what;
-	if (io->io_broken) {
+	if (io->io_broken)
 		io_tell(io);
-		return;
-	}
-	if (io->io_handshake) {
+	else if (io->io_handshake)
 		io_shake_hands(io);
-		return;
+	else {
+		io_barrier();
+		io_send_and_tell(io);
 	}
-	if (io_flush(io) == -1)
-		return;
-	if (full && io->io_outlen <= IO_OUT_LOW) {
-		io->io_full = false;
-		io->io_ops->on_drain(io);
-	} else if (io->io_outlen == 0)
-		io->io_ops->on_drain(io);
 }
 
 void
@@ -535,8 +604,8 @@ io_finish(struct io *io)
 	if (io->io_broken)
 		return;
 	if (io->io_ssl != NULL && !io->io_handshake) {
-		ERR_clear_error();
 		SSL_shutdown(io->io_ssl);
+		ERR_clear_error();
 	}
 	shutdown(io->io_fd, SHUT_WR);
 }

@@ -24,6 +24,7 @@
 #ifndef IO_H
 #define IO_H
 
+#include <sys/queue.h>
 #include <sys/types.h>
 
 #include <openssl/ssl.h>
@@ -42,7 +43,7 @@ struct io;
 struct io_ops {
 	/* Bytes may be there; read until -1/EAGAIN or have no more room. */
 	void	(*on_read)(struct io *);
-	/* What waited has fallen below IO_OUT_LOW. */
+	/* What waited has fallen below IO_OUT_LOW, or is out (io_ending). */
 	void	(*on_drain)(struct io *);
 	/* The handshake is done (why is NULL) or has failed. */
 	void	(*on_secure)(struct io *, const char *why);
@@ -51,6 +52,7 @@ struct io_ops {
 };
 
 struct io {
+	TAILQ_ENTRY(io)		 io_entry;	/* of those with news */
 	int			 io_fd;
 	SSL			*io_ssl;	/* NULL: in the clear */
 	const struct io_ops	*io_ops;
@@ -64,6 +66,8 @@ struct io {
 	bool			 io_broken;
 	const char		*io_why;	/* constant text */
 	bool			 io_full;	/* passed IO_OUT_LOW upwards */
+	bool			 io_dirty;	/* to be sent this turn */
+	bool			 io_ending;	/* on_drain when all is out */
 	int			 io_alert;	/* last fatal alert of the peer */
 	unsigned char		*io_pre;	/* read before TLS began */
 	size_t			 io_prelen;
@@ -92,7 +96,7 @@ ssize_t	 io_read(struct io *, void *, size_t);
 
 /* Room for at least some bytes, or 0: then wait for on_drain. */
 size_t	 io_room(const struct io *);
-/* Append; the caller has asked for room.  io_flush sends. */
+/* Append; the caller has asked for room. */
 void	 io_put(struct io *, const void *, size_t);
 /* Write in place: reserve room, fill it, say how much. */
 void	*io_reserve(struct io *, size_t *);
@@ -103,12 +107,15 @@ void	 io_commit(struct io *, size_t);
  */
 void	*io_reserve_chunk(struct io *, size_t *);
 void	 io_commit_chunk(struct io *, size_t);
-int	 io_flush(struct io *);
+/* Send at the end of this turn of the event loop, or now. */
+void	 io_flush(struct io *);
+void	 io_push(struct io *);
 /* All is out; for a connection that ends after its last answer. */
 bool	 io_empty(const struct io *);
 /* Tell the peer that no more will come. */
 void	 io_finish(struct io *);
 
-int	 io_library_init(void);
+/* The barrier is called before anything is sent. */
+int	 io_library_init(void (*barrier)(void));
 
 #endif /* IO_H */

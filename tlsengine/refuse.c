@@ -80,7 +80,8 @@ refuse_answer(struct exchange *ex, int status, const char *reason)
 	struct h1_field		 extra[3];
 	struct h1_out_response	 os = { .os_status = status };
 	char			 body[1024], decision[96], id[32];
-	size_t			 len;
+	size_t			 len, room;
+	void			*p;
 
 	len = refuse_body(ex, reason, body, sizeof(body));
 	snprintf(id, sizeof(id), "%llu", (unsigned long long)ex->ex_id);
@@ -92,14 +93,14 @@ refuse_answer(struct exchange *ex, int status, const char *reason)
 	os.os_nextra = 3;
 	os.os_framing = H1_LENGTH;
 	os.os_length = len;
-	/* A body that nobody read is still to come. */
-	if (ex->ex_conn->cn_state != CONN_ANSWER &&
-	    ex->ex_request.hd_framing != H1_NONE)
-		ex->ex_conn->cn_keep = false;
-	if (conn_answer(ex, &os) == -1)
+	if (ex->ex_client->answer(ex, &os) == -1)
 		return -1;
-	if (ex->ex_request.hd_method != H1_HEAD)
-		io_put(&ex->ex_conn->cn_io, body, len);
+	if (ex->ex_request.hd_method == H1_HEAD)
+		return 0;
+	if ((p = ex->ex_client->reserve(ex, &room)) == NULL || room < len)
+		return -1;
+	memcpy(p, body, len);
+	ex->ex_client->commit(ex, len);
 	return 0;
 }
 
@@ -112,7 +113,6 @@ refuse(struct exchange *ex, int status, const char *reason)
 {
 	bool	 allowed = ex->ex_state == EX_CONNECT ||
 	    ex->ex_state == EX_FORWARD;
-	struct upstream	*up = ex->ex_up;
 	char	 why[sizeof(ex->ex_ruling.rl_reason)];
 
 	strlcpy(why, reason, sizeof(why));
@@ -128,16 +128,11 @@ refuse(struct exchange *ex, int status, const char *reason)
 		report_closed(ex, why);
 	else
 		report_verdict(ex);
-	if (up != NULL) {
-		ex->ex_up = NULL;
-		upstream_drop(up);
-	}
+	exchange_leave(ex, false);
 	if ((settings.st_refuse == REFUSE_403 || allowed) &&
-	    refuse_answer(ex, status, why) == 0) {
-		if (ex->ex_conn->cn_state == CONN_WAIT)
-			ex->ex_conn->cn_state = CONN_ANSWER;
-		conn_end(ex);
-	} else
-		conn_break(ex);
+	    !ex->ex_raw && refuse_answer(ex, status, why) == 0)
+		ex->ex_client->end(ex, NULL);
+	else
+		ex->ex_client->cut(ex);
 	exchange_free(ex);
 }

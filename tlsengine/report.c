@@ -56,8 +56,9 @@ tlsengine_recorder_credit(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
+/* With what was known of it already, if anything was. */
 uint64_t
-report_opened(struct exchange *ex)
+report_opened(struct exchange *ex, const struct ruling *known)
 {
 	const struct h1_head	*hd = &ex->ex_request;
 	const char		*begin, *end;
@@ -78,6 +79,11 @@ report_opened(struct exchange *ex)
 	    .scheme = ex->ex_place.pc_scheme, .protocol = ex->ex_protocol,
 	    .port = ex->ex_place.pc_port, .host = ex->ex_place.pc_host,
 	    .method = ex->ex_method, .path = ex->ex_path, .fields = fields);
+	if (known != NULL && known->rl_verdict == VERDICT_ALLOW) {
+		ex->ex_id = last_request;
+		ex->ex_ruling = *known;
+		report_verdict(ex);
+	}
 	return last_request;
 }
 
@@ -89,7 +95,8 @@ report_verdict(const struct exchange *ex)
 	ipc_send(recorder, -1, RECORD_VERDICT, record_verdict,
 	    .request = ex->ex_id, .at = now_ns(), .verdict = rl->rl_verdict,
 	    .rule_kind = rl->rl_rule_kind, .rule = rl->rl_rule,
-	    .reason = rl->rl_verdict == VERDICT_ALLOW ? "" : rl->rl_reason);
+	    .reason = rl->rl_verdict == VERDICT_ALLOW ? "" : rl->rl_reason,
+	    .decider = rl->rl_decider, .waited_ms = rl->rl_waited_ms);
 }
 
 void
@@ -147,28 +154,14 @@ report_body(struct exchange *ex, int answer, uint64_t before,
 	}
 }
 
-/* What its upstream has carried for it since it was last asked. */
-void
-report_tally(struct exchange *ex)
-{
-	const struct io	*io;
-
-	if (ex->ex_up == NULL || ex->ex_up->up_state != UP_BUSY)
-		return;
-	io = &ex->ex_up->up_io;
-	ex->ex_bytes_in += io->io_in_total - ex->ex_in_before;
-	ex->ex_bytes_out += io->io_out_total - ex->ex_out_before;
-	ex->ex_in_before = io->io_in_total;
-	ex->ex_out_before = io->io_out_total;
-}
-
 /* The final record of an allowed request; why is NULL if all went well. */
 void
 report_closed(struct exchange *ex, const char *why)
 {
 	unsigned char	 hash[2][EVP_MAX_MD_SIZE];
 
-	report_tally(ex);
+	if (ex->ex_origin != NULL)
+		ex->ex_origin->tally(ex);
 	ipc_send(recorder, -1, RECORD_CLOSED, record_closed,
 	    .request = ex->ex_id, .at = now_ns(), .failed = why != NULL,
 	    .bytes_in = ex->ex_bytes_in, .bytes_out = ex->ex_bytes_out,

@@ -111,7 +111,7 @@ static int
 choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *outlen,
     const unsigned char *in, unsigned int inlen, void *arg)
 {
-	static const unsigned char	 ours[] = "\x08http/1.1";
+	static const unsigned char	 ours[] = "\x02h2\x08http/1.1";
 	unsigned char			*chosen;
 
 	(void)ssl, (void)arg;
@@ -270,6 +270,14 @@ tlsengine_channel(const struct msg_channel *mc, int fd)
 	}
 }
 
+/* Nothing is sent to anybody before the recorder has what it is told. */
+static void
+tlsengine_barrier(void)
+{
+	if (recorder != NULL)
+		ipc_flush(recorder);
+}
+
 /*
  * Buffers come and go with each request.  Freed memory that libc gives back
  * to the kernel at once is faulted in again with the next, page by page.
@@ -277,11 +285,12 @@ tlsengine_channel(const struct msg_channel *mc, int fd)
 static void
 tlsengine_warm(void)
 {
+	sslmem_init();
 #ifdef __GLIBC__
 	mallopt(M_TRIM_THRESHOLD, HEAP_KEEP);
 	mallopt(M_MMAP_THRESHOLD, HEAP_KEEP);
 #endif
-	if (mint_warm() == -1 || io_library_init() == -1)
+	if (mint_warm() == -1 || io_library_init(tlsengine_barrier) == -1)
 		fatalx("libssl cannot do what we need");
 	upstream_init();
 }

@@ -19,12 +19,14 @@
  * the agent and the origins send.  It trusts the parent; policyd's verdicts
  * and the dialer's sockets it takes, everything else it checks.
  *
- *	conn	a client's connection; reads requests, writes answers
+ *	conn	a client's connection
  *	exchange	one request and its answer, whatever protocols carry it
- *	upstream	a connection to an origin; writes requests, reads answers
+ *	upstream	a connection to an origin
  *
- * A conn and an upstream know how HTTP/1 is spelt; the exchange between them
- * knows verdicts, records and limits, and nothing of spelling.
+ * Between a conn and its exchanges, and between an upstream and its exchanges,
+ * stands a codec: HTTP/1 carries one exchange at a time, HTTP/2 many.  The
+ * exchange knows verdicts, records and limits, and nothing of spelling; each
+ * codec is a table of functions, client_ops or origin_ops.
  */
 
 #ifndef TLSENGINE_H
@@ -43,6 +45,7 @@
 #include "io.h"
 #include "mint.h"
 #include "secret.h"
+#include "timer.h"
 #include "urlpath.h"
 
 struct settings {
@@ -73,11 +76,59 @@ struct ruling {
 	uint8_t		 rl_rule_kind;
 	uint32_t	 rl_rule;
 	uint64_t	 rl_body;	/* bytes of the request's, at most */
+	uint32_t	 rl_waited_ms;	/* for a decider */
+	char		 rl_decider[NAME_LEN + 1];
 	char		 rl_reason[128];
 };
 
 struct conn;
+struct exchange;
+struct h2;
+struct h2_stream;
 struct upstream;
+
+/* Fields that follow a body. */
+struct trailers {
+	const struct h1_field	*tr_fields;
+	size_t			 tr_n;
+};
+
+/*
+ * The side of an exchange that asked.  Bytes are put where they are sent from:
+ * reserve gives room, or NULL if there is none, and then go of the other side
+ * is called when there is some again.
+ */
+struct client_ops {
+	/* A head, interim or final; -1 if it cannot be written. */
+	int	 (*answer)(struct exchange *, struct h1_out_response *);
+	void	*(*reserve)(struct exchange *, size_t *);
+	void	 (*commit)(struct exchange *, size_t);
+	void	 (*flush)(struct exchange *);
+	/* The answer is complete and the exchange is over. */
+	void	 (*end)(struct exchange *, const struct trailers *);
+	/* It ends here and now, and the client must notice. */
+	void	 (*cut)(struct exchange *);
+	/* The origin's side has taken the head, or has room again. */
+	void	 (*go)(struct exchange *);
+	/* The client waits to be told to send the body. */
+	void	 (*expect)(struct exchange *);
+	/* From here on there are only bytes. */
+	void	 (*tunnel)(struct exchange *);
+};
+
+/* The side that answers. */
+struct origin_ops {
+	int	 (*request)(struct exchange *, const struct h1_out_request *);
+	void	*(*reserve)(struct exchange *, size_t *);
+	void	 (*commit)(struct exchange *, size_t);
+	void	 (*flush)(struct exchange *);
+	void	 (*end)(struct exchange *, const struct trailers *);
+	void	 (*go)(struct exchange *);
+	/* What was carried for it since the last call is added to it. */
+	void	 (*tally)(struct exchange *);
+	/* Done with it; the connection may be fit for others. */
+	void	 (*leave)(struct exchange *, struct upstream *, bool fit);
+};
 
 enum exchange_state {
 	EX_CREDIT,		/* waits for leave to make a record */
@@ -88,22 +139,29 @@ enum exchange_state {
 };
 
 struct exchange {
-	TAILQ_ENTRY(exchange)	 ex_entry;	/* of those that wait */
+	TAILQ_ENTRY(exchange)	 ex_entry;	/* of those without credit */
+	TAILQ_ENTRY(exchange)	 ex_waits;	/* for the same upstream */
 	uint64_t		 ex_id;
 	enum exchange_state	 ex_state;
+	const struct client_ops	*ex_client;
 	struct conn		*ex_conn;
+	struct h2_stream	*ex_asks;	/* if the client speaks HTTP/2 */
+	const struct origin_ops	*ex_origin;	/* NULL: not begun there */
 	struct upstream		*ex_up;
+	struct h2_stream	*ex_answers;	/* if the origin does */
 	struct place		 ex_place;
 	struct ruling		 ex_ruling;
 	uint32_t		 ex_ask;	/* number of the question */
 
 	char			 ex_method[METHOD_LEN + 1];
 	uint8_t			 ex_protocol;
+	bool			 ex_raw;	/* a connection, not a request */
 	bool			 ex_request_end;
 	bool			 ex_retried;
 	uint64_t		 ex_request_body;
 
 	int			 ex_status;
+	bool			 ex_heard;	/* of the origin, a byte */
 	bool			 ex_answered;	/* a head went to the client */
 	bool			 ex_upgraded;
 	uint64_t		 ex_answer_body;
@@ -116,8 +174,10 @@ struct exchange {
 
 	/* Large, and filled by the parser: not cleared. */
 	struct h1_head		 ex_request;
+	size_t			 ex_pathlen;
 	char			 ex_path[URLPATH_MAX];
 };
+TAILQ_HEAD(exchanges, exchange);
 
 enum conn_state {
 	CONN_FIRST,		/* nothing is known yet */
@@ -126,7 +186,8 @@ enum conn_state {
 	CONN_WAIT,		/* the head is read, the exchange decides */
 	CONN_BODY,		/* of the request */
 	CONN_ANSWER,		/* the request is read, the answer is not out */
-	CONN_TUNNEL,		/* upgraded */
+	CONN_TUNNEL,		/* upgraded, or never looked into */
+	CONN_H2,		/* requests are streams: conn_h2.c */
 	CONN_LAST		/* closes when all is out */
 };
 
@@ -139,11 +200,15 @@ struct conn {
 	bool			 cn_synthetic;	/* we gave that address out */
 	bool			 cn_transparent;
 	bool			 cn_named;	/* cn_place is settled */
-	struct exchange		*cn_ex;
-	struct event		 cn_timer;
+	const char		*cn_mismatch;	/* two names: all is refused */
+	struct timer		 cn_timer;
 	unsigned int		 cn_requests;
-	bool			 cn_begun;	/* a head is on its way */
+	bool			 cn_dead;	/* freed in a turn of its own */
+	struct h2		*cn_h2;
 
+	/* HTTP/1. */
+	struct exchange		*cn_ex;
+	bool			 cn_begun;	/* a head is on its way */
 	unsigned char		*cn_in;		/* NULL while idle */
 	size_t			 cn_inlen;
 	size_t			 cn_inpos;	/* of these, used */
@@ -152,8 +217,6 @@ struct conn {
 	uint64_t		 cn_left;	/* of a body of known length */
 	bool			 cn_chunked_out;
 	bool			 cn_keep;	/* another request may follow */
-	const char		*cn_mismatch;	/* two names: all is refused */
-	bool			 cn_dead;	/* freed in a turn of its own */
 };
 
 enum upstream_state {
@@ -161,7 +224,8 @@ enum upstream_state {
 	UP_HANDSHAKE,
 	UP_READY,		/* the verdict is not here yet */
 	UP_IDLE,		/* in the pool */
-	UP_BUSY
+	UP_BUSY,
+	UP_SHARED		/* in the pool, in use: HTTP/2 */
 };
 
 struct upstream {
@@ -176,9 +240,15 @@ struct upstream {
 	struct io		 up_io;
 	bool			 up_open;	/* up_io is in use */
 	bool			 up_reused;
-	struct exchange		*up_ex;
-	struct event		 up_timer;
+	bool			 up_h1_only;	/* for an upgrade */
+	struct exchanges	 up_waiters;	/* until it is ready */
+	struct timer		 up_timer;
+	bool			 up_dead;	/* freed in a turn of its own */
+	const struct origin_ops	*up_ops;
+	struct h2		*up_h2;
 
+	/* HTTP/1. */
+	struct exchange		*up_ex;
 	char			*up_in;
 	size_t			 up_inlen;
 	size_t			 up_inpos;
@@ -191,7 +261,6 @@ struct upstream {
 	bool			 up_keep;
 	bool			 up_chunked_out;
 	unsigned int		 up_interim;	/* 1xx answers so far */
-	bool			 up_dead;	/* freed in a turn of its own */
 };
 
 /* A block holds a head, of a request or of an answer. */
@@ -211,6 +280,9 @@ void		 set_timer(struct event *, uint64_t);
 
 const struct secret	*trust_bundle(void);
 unsigned char	*trust_java(size_t *);
+
+/* sslmem.c */
+void		 sslmem_init(void);
 
 /* box.c */
 void		 box_attach(int);
@@ -236,10 +308,13 @@ extern struct blocks		 in_blocks;
 void		 conn_new(int, const struct addr *, uint16_t, bool);
 void		 conn_free(struct conn *);
 void		 conns_recheck(void);
+void		 conn_gone(struct conn *);
 void		 conn_reset(struct conn *);
-void		 conn_head(struct conn *);
-void		 conn_bad_request(struct conn *, const struct h1_error *);
 void		 conn_last(struct conn *);
+int		 conn_place(struct conn *, const struct h1_head *,
+		    struct place *, const char **, struct h1_error *);
+int		 conn_sane(const struct conn *, const struct h1_head *,
+		    struct h1_error *);
 /* conn_first.c */
 int		 conn_fill(struct conn *);
 void		 conn_not_http(struct conn *, const char *);
@@ -247,22 +322,33 @@ void		 conn_first(struct conn *);
 void		 conn_on_secure(struct io *, const char *);
 void		 name_by_address(struct conn *);
 void		 name_by_client(struct conn *, const char *);
-/* conn_body.c */
+/* conn_h1.c, conn_body.c */
+extern const struct client_ops	 client_h1;
+void		 conn_bad_request(struct conn *, const struct h1_error *);
+void		 conn_head(struct conn *);
 void		 conn_body(struct conn *);
 void		 conn_relay(struct conn *);
-/* What an exchange tells its client's side. */
-int		 conn_answer(struct exchange *, struct h1_out_response *);
-void		*conn_reserve(struct exchange *, size_t *);
-void		 conn_commit(struct exchange *, size_t);
-void		 conn_flush(struct exchange *);
-void		 conn_end(struct exchange *);
 void		 conn_go(struct exchange *);
 void		 conn_expect(struct exchange *);
-void		 conn_break(struct exchange *);
 void		 conn_tunnel(struct exchange *);
 
+/* conn_h2.c */
+extern const struct client_ops	 client_h2;
+void		 conn_h2_begin(struct conn *);
+void		 conn_h2_read(struct conn *);
+void		 conn_h2_late(struct conn *);
+void		 conn_h2_gone(struct conn *);
+void		 conn_h2_recheck(struct conn *);
+
+/* trailers.c */
+#define TRAILERS_MAX	H1_FIELDS_MAX
+void		 chunks_begin(struct h1_chunk *);
+void		 chunks_end(struct h1_chunk *);
+const struct trailers	*chunks_trailers(const struct h1_chunk *);
+void		 chunks_put_last(struct io *, const struct trailers *);
+
 /* exchange.c */
-struct exchange	*exchange_new(struct conn *);
+struct exchange	*exchange_new(const struct client_ops *, struct conn *);
 void		 exchange_free(struct exchange *);
 int		 exchange_path(struct exchange *, struct h1_error *);
 void		 exchange_open(struct exchange *, const char *);
@@ -272,36 +358,36 @@ void		 exchange_connected(struct exchange *, struct upstream *);
 void		 exchange_no_upstream(struct exchange *, const char *);
 void		 exchange_ask_again(struct exchange *);
 int		 exchange_request_data(struct exchange *, const void *, size_t);
-void		 exchange_request_end(struct exchange *);
+void		 exchange_request_end(struct exchange *,
+		    const struct trailers *);
 void		 exchange_answer_head(struct exchange *,
 		    const struct h1_head *, const struct h1_str *);
 void		 exchange_interim(struct exchange *, const struct h1_head *);
 void		 exchange_answer_data(struct exchange *, const void *, size_t);
-void		 exchange_answer_end(struct exchange *);
+void		 exchange_answer_end(struct exchange *,
+		    const struct trailers *);
 void		 exchange_up_lost(struct exchange *, const char *);
 void		 exchange_fail(struct exchange *, int, const char *);
+void		 exchange_client_room(struct exchange *);
 void		 exchange_client_gone(struct exchange *, const char *);
+void		 exchange_leave(struct exchange *, bool);
 
 /* upstream_tls.c */
 int		 upstream_secure(struct upstream *);
-/* upstream_answer.c */
+/* upstream_h1.c, upstream_answer.c */
+extern const struct origin_ops	 origin_h1;
 void		 upstream_answer(struct upstream *);
 /* upstream.c */
 unsigned int	 place_bucket(const struct place *);
 void		 upstream_init(void);
 void		 upstream_trust_changed(void);
-bool		 upstream_kept(const struct place *);
-struct upstream	*upstream_take(const struct exchange *);
+bool		 upstream_kept(const struct exchange *);
+struct upstream	*upstream_take(struct exchange *);
 uint32_t	 upstream_dial(struct exchange *);
-int		 upstream_request(struct exchange *,
-		    const struct h1_out_request *);
-void		*upstream_reserve(struct exchange *, size_t *);
-void		 upstream_commit(struct exchange *, size_t);
-void		 upstream_flush(struct exchange *);
-void		 upstream_end(struct exchange *);
-void		 upstream_go(struct exchange *);
+void		 upstream_begin(struct upstream *);
+void		 upstream_unwait(struct upstream *, struct exchange *);
 void		 upstream_drop(struct upstream *);
-void		 upstream_release(struct upstream *, bool);
+void		 upstream_keep(struct upstream *);
 void		 upstream_forget_idle(void);
 int		 tlsengine_dialer_dialed(struct ipc *, const union msg *);
 int		 tlsengine_dialer_dial_failed(struct ipc *,
@@ -319,12 +405,11 @@ int		 tlsengine_policyd_verdict(struct ipc *, const union msg *);
 bool		 report_credit(void);
 bool		 report_held(void);
 int		 tlsengine_recorder_credit(struct ipc *, const union msg *);
-uint64_t	 report_opened(struct exchange *);
+uint64_t	 report_opened(struct exchange *, const struct ruling *);
 void		 report_verdict(const struct exchange *);
 void		 report_answer(const struct exchange *, const struct h1_str *);
 void		 report_body(struct exchange *, int, uint64_t, const void *,
 		    size_t);
-void		 report_tally(struct exchange *);
 void		 report_closed(struct exchange *, const char *);
 void		 report_other(enum record_kind, enum protocol, const char *,
 		    uint16_t, const char *);

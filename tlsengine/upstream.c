@@ -84,6 +84,7 @@ up_bury(evutil_socket_t fd, short what, void *arg)
 	while ((up = TAILQ_FIRST(&dead)) != NULL) {
 		TAILQ_REMOVE(&dead, up, up_entry);
 		free(up->up_head);
+		chunks_end(&up->up_chunk);
 		blocks_put(&in_blocks, up->up_in);
 		free(up);
 	}
@@ -104,11 +105,11 @@ upstream_drop(struct upstream *up)
 	up->up_dead = true;
 	if (up->up_state == UP_DIAL)
 		LIST_REMOVE(up, up_hash);
-	if (up->up_state == UP_IDLE)
+	if (up->up_state == UP_IDLE || up->up_state == UP_SHARED)
 		pool_remove(up);
 	if (up->up_open)
 		io_close(&up->up_io);
-	event_del(&up->up_timer);
+	timer_end(&up->up_timer);
 	up->up_ex = NULL;
 	TAILQ_INSERT_TAIL(&dead, up, up_entry);
 	if (!event_initialized(&bury))
@@ -116,43 +117,48 @@ upstream_drop(struct upstream *up)
 	event_active(&bury, EV_TIMEOUT, 1);
 }
 
-/* The connection is of no use; whoever waits for it hears why. */
+/* The connection will not be; whoever waits for it hears why. */
 static void
 up_fail(struct upstream *up, const char *reason, const char *detail)
 {
-	struct exchange	*ex = up->up_ex;
+	struct exchange	*ex;
 	char		 why[128];
-	bool		 busy = up->up_state == UP_BUSY;
 
-	if (ex == NULL) {
-		upstream_drop(up);
-		return;
-	}
-	if (busy) {
-		exchange_up_lost(ex, reason);
-		return;
-	}
 	if (detail != NULL)
 		snprintf(why, sizeof(why), "%s: %s", reason, detail);
 	else
 		strlcpy(why, reason, sizeof(why));
 	upstream_drop(up);
-	exchange_no_upstream(ex, why);
+	while ((ex = TAILQ_FIRST(&up->up_waiters)) != NULL) {
+		TAILQ_REMOVE(&up->up_waiters, ex, ex_waits);
+		ex->ex_up = NULL;
+		exchange_no_upstream(ex, why);
+	}
+}
+
+/* A connection that was in use is gone, and its exchange with it. */
+static void
+up_lost(struct upstream *up, const char *why)
+{
+	if (up->up_ex != NULL)
+		exchange_up_lost(up->up_ex, why);
+	else
+		upstream_drop(up);
 }
 
 static void
-up_on_timer(evutil_socket_t fd, short what, void *arg)
+up_on_timer(void *arg)
 {
 	struct upstream	*up = arg;
 
-	(void)fd, (void)what;
 	switch (up->up_state) {
 	case UP_IDLE:
+	case UP_SHARED:
 		upstream_drop(up);
 		break;
 	case UP_BUSY:
-		up_fail(up, up->up_in_body ? "stream_broken" :
-		    "upstream_unreachable: no answer in time", NULL);
+		up_lost(up, up->up_in_body ? "stream_broken" :
+		    "upstream_unreachable: no answer in time");
 		break;
 	case UP_DIAL:
 	case UP_HANDSHAKE:
@@ -172,6 +178,50 @@ up_by_id(uint32_t id)
 	return NULL;
 }
 
+static void
+up_wait(struct upstream *up, struct exchange *ex)
+{
+	TAILQ_INSERT_TAIL(&up->up_waiters, ex, ex_waits);
+	ex->ex_up = up;
+}
+
+/* The exchange is over; a connection that nobody waits for is not wanted. */
+void
+upstream_unwait(struct upstream *up, struct exchange *ex)
+{
+	TAILQ_REMOVE(&up->up_waiters, ex, ex_waits);
+	if (TAILQ_EMPTY(&up->up_waiters))
+		upstream_drop(up);
+}
+
+/* It can take a request now. */
+static void
+up_connected(struct upstream *up)
+{
+	struct exchange	*ex = TAILQ_FIRST(&up->up_waiters);
+
+	up->up_ops = &origin_h1;
+	if (ex->ex_state == EX_VERDICT) {
+		/* Verdict and connection come by different channels. */
+		up->up_state = UP_READY;
+		io_pause(&up->up_io);
+		return;
+	}
+	upstream_begin(up);
+}
+
+/* The one that it was dialled for begins. */
+void
+upstream_begin(struct upstream *up)
+{
+	struct exchange	*ex = TAILQ_FIRST(&up->up_waiters);
+
+	TAILQ_REMOVE(&up->up_waiters, ex, ex_waits);
+	up->up_rule = ex->ex_ruling.rl_rule;
+	up->up_state = UP_BUSY;
+	exchange_connected(ex, up);
+}
+
 /* A connection for this exchange, as soon as there is a grant: its number. */
 uint32_t
 upstream_dial(struct exchange *ex)
@@ -185,10 +235,9 @@ upstream_dial(struct exchange *ex)
 	while (up->up_id == 0 || up_by_id(up->up_id) != NULL);
 	up->up_state = UP_DIAL;
 	up->up_place = ex->ex_place;
-	up->up_ex = ex;
-	ex->ex_up = up;
-	event_assign(&up->up_timer, child_base, -1, 0, up_on_timer, up);
-	event_priority_set(&up->up_timer, 1);
+	TAILQ_INIT(&up->up_waiters);
+	up_wait(up, ex);
+	timer_init(&up->up_timer, child_base, up_on_timer, up);
 	LIST_INSERT_HEAD(&dials[up->up_id % POOLS], up, up_hash);
 	return up->up_id;
 }
@@ -214,9 +263,9 @@ tlsengine_dialer_dialed(struct ipc *ip, const union msg *m)
 	up->up_generation = generation;
 	io_init(&up->up_io, child_base, fd, &up_ops, up);
 	up->up_open = true;
-	set_timer(&up->up_timer, settings.st_handshake_ms);
-	if (up->up_place.pc_scheme == URL_HTTP)
-		exchange_connected(up->up_ex, up);
+	timer_set(&up->up_timer, settings.st_handshake_ms);
+	if (up->up_place.pc_scheme != URL_HTTPS)
+		up_connected(up);
 	else if (upstream_secure(up) == -1)
 		up_fail(up, "upstream_unreachable", "out of memory");
 	return 0;
@@ -255,16 +304,17 @@ up_on_secure(struct io *io, const char *why)
 			up_fail(up, "upstream_unreachable", why);
 		return;
 	}
-	exchange_connected(up->up_ex, up);
+	up_connected(up);
 }
 
 /* ---- the pool ------------------------------------------------------------ */
 
 /* Whether there is a connection that the verdict may turn out to allow. */
 bool
-upstream_kept(const struct place *pc)
+upstream_kept(const struct exchange *ex)
 {
-	struct upstream	*up;
+	const struct place	*pc = &ex->ex_place;
+	struct upstream		*up;
 
 	TAILQ_FOREACH(up, &pools[place_bucket(pc)], up_entry)
 		if (place_same(&up->up_place, pc))
@@ -273,7 +323,7 @@ upstream_kept(const struct place *pc)
 }
 
 struct upstream *
-upstream_take(const struct exchange *ex)
+upstream_take(struct exchange *ex)
 {
 	struct pool	*pool = &pools[place_bucket(&ex->ex_place)];
 	struct upstream	*up;
@@ -291,30 +341,18 @@ upstream_take(const struct exchange *ex)
 	return up;
 }
 
-/* An exchange is done with it. */
+/* Nobody uses it now: the next one may. */
 void
-upstream_release(struct upstream *up, bool reusable)
+upstream_keep(struct upstream *up)
 {
-	struct pool	*pool = &pools[place_bucket(&up->up_place)];
-
-	up->up_ex = NULL;
-	if (!reusable || !up->up_keep || up->up_io.io_broken ||
-	    up->up_io.io_eof || up->up_inpos != up->up_inlen ||
-	    io_pending(&up->up_io) || nidle == IDLE_MAX ||
-	    up->up_generation != generation) {
+	if (nidle == IDLE_MAX || up->up_generation != generation) {
 		upstream_drop(up);
 		return;
 	}
-	blocks_put(&in_blocks, up->up_in);
-	up->up_in = NULL;
-	up->up_inlen = up->up_inpos = 0;
-	up->up_in_body = false;
-	up->up_interim = 0;
-	memset(&up->up_scan, 0, sizeof(up->up_scan));
 	up->up_state = UP_IDLE;
 	io_resume(&up->up_io);
-	set_timer(&up->up_timer, settings.st_idle_ms);
-	TAILQ_INSERT_HEAD(pool, up, up_entry);
+	timer_set(&up->up_timer, settings.st_idle_ms);
+	TAILQ_INSERT_HEAD(&pools[place_bucket(&up->up_place)], up, up_entry);
 	nidle++;
 }
 
@@ -330,87 +368,7 @@ upstream_forget_idle(void)
 			upstream_drop(up);
 }
 
-/* ---- the request --------------------------------------------------------- */
-
-int
-upstream_request(struct exchange *ex, const struct h1_out_request *or)
-{
-	struct upstream	*up = ex->ex_up;
-	size_t		 room;
-	ssize_t		 len;
-	char		*p;
-
-	up->up_state = UP_BUSY;
-	if (!up->up_reused)
-		up->up_rule = ex->ex_ruling.rl_rule;
-	io_resume(&up->up_io);
-	set_timer(&up->up_timer, settings.st_response_ms);
-	up->up_chunked_out = or->or_framing == H1_CHUNKED;
-	if ((p = io_reserve(&up->up_io, &room)) == NULL ||
-	    (len = h1_format_request(p, room, or)) == -1)
-		return -1;
-	io_commit(&up->up_io, len);
-	return 0;
-}
-
-void *
-upstream_reserve(struct exchange *ex, size_t *room)
-{
-	struct upstream	*up = ex->ex_up;
-
-	if (up->up_io.io_full)
-		return NULL;
-	return up->up_chunked_out ? io_reserve_chunk(&up->up_io, room) :
-	    io_reserve(&up->up_io, room);
-}
-
-void
-upstream_commit(struct exchange *ex, size_t len)
-{
-	struct upstream	*up = ex->ex_up;
-
-	if (up->up_chunked_out)
-		io_commit_chunk(&up->up_io, len);
-	else
-		io_commit(&up->up_io, len);
-	if (up->up_io.io_full)
-		io_flush(&up->up_io);
-}
-
-/* The answer is due so long after the last of the request. */
-void
-upstream_flush(struct exchange *ex)
-{
-	struct upstream	*up = ex->ex_up;
-
-	if (!up->up_in_body)
-		set_timer(&up->up_timer, settings.st_response_ms);
-	io_flush(&up->up_io);
-}
-
-void
-upstream_end(struct exchange *ex)
-{
-	struct upstream	*up = ex->ex_up;
-
-	if (up->up_chunked_out)
-		io_put(&up->up_io, "0\r\n\r\n", 5);
-	upstream_flush(ex);
-	if (ex->ex_upgraded && io_empty(&up->up_io))
-		io_finish(&up->up_io);
-}
-
 /* ---- events -------------------------------------------------------------- */
-
-/* The client has room again. */
-void
-upstream_go(struct exchange *ex)
-{
-	struct upstream	*up = ex->ex_up;
-
-	if (up != NULL && up->up_state == UP_BUSY)
-		io_resume(&up->up_io);
-}
 
 static void
 up_on_read(struct io *io)
@@ -430,14 +388,13 @@ static void
 up_on_drain(struct io *io)
 {
 	struct upstream	*up = io->io_arg;
-
 	struct exchange	*ex = up->up_ex;
 
 	if (ex == NULL)
 		return;
 	if (ex->ex_upgraded && ex->ex_request_end && io_empty(io))
 		io_finish(io);
-	conn_go(ex);
+	ex->ex_client->go(ex);
 }
 
 static void
@@ -446,7 +403,9 @@ up_on_error(struct io *io, const char *why)
 	struct upstream	*up = io->io_arg;
 
 	log_debug("origin %s: %s", up->up_place.pc_host, why);
-	if (up->up_state == UP_IDLE)
+	if (up->up_state == UP_BUSY)
+		up_lost(up, "stream_broken");
+	else if (up->up_state == UP_IDLE)
 		upstream_drop(up);
 	else
 		up_fail(up, "stream_broken", NULL);

@@ -45,6 +45,7 @@ up_fill(struct upstream *up)
 	    UP_IN_SIZE - up->up_inlen);
 	if (n > 0) {
 		up->up_inlen += n;
+		up->up_ex->ex_heard = true;
 		return 1;
 	}
 	return n == -1 && errno == EAGAIN ? 0 : -1;
@@ -65,9 +66,10 @@ up_final_head(struct upstream *up, size_t len)
 	    hd->hd_framing;
 	up->up_left = hd->hd_length;
 	up->up_keep = hd->hd_keep_alive;
-	memset(&up->up_chunk, 0, sizeof(up->up_chunk));
+	if (up->up_framing == H1_CHUNKED)
+		chunks_begin(&up->up_chunk);
 	up->up_in_body = true;
-	set_timer(&up->up_timer, hd->hd_status == 101 ?
+	timer_set(&up->up_timer, hd->hd_status == 101 ?
 	    settings.st_tunnel_ms : settings.st_idle_ms);
 	exchange_answer_head(ex, hd, &fields);
 	up->up_inpos += len;
@@ -143,7 +145,7 @@ up_body_plain(struct upstream *up)
 	if (up->up_framing == H1_NONE ||
 	    (up->up_framing == H1_LENGTH && up->up_left == 0))
 		return BODY_END;
-	if ((p = conn_reserve(ex, &room)) == NULL) {
+	if ((p = ex->ex_client->reserve(ex, &room)) == NULL) {
 		io_pause(&up->up_io);
 		return BODY_WAIT;
 	}
@@ -153,7 +155,7 @@ up_body_plain(struct upstream *up)
 	if (n > 0) {
 		if (up->up_framing == H1_LENGTH)
 			up->up_left -= n;
-		conn_commit(ex, n);
+		ex->ex_client->commit(ex, n);
 		exchange_answer_data(ex, p, n);
 		return BODY_MORE;
 	}
@@ -176,7 +178,7 @@ up_body_chunked(struct upstream *up)
 
 	if (h1_chunk_done(&up->up_chunk))
 		return BODY_END;
-	if ((p = conn_reserve(ex, &room)) == NULL) {
+	if ((p = ex->ex_client->reserve(ex, &room)) == NULL) {
 		io_pause(&up->up_io);
 		return BODY_WAIT;
 	}
@@ -190,7 +192,7 @@ up_body_chunked(struct upstream *up)
 	up->up_inpos += n;
 	if (len > 0) {
 		memcpy(p, data, len);
-		conn_commit(ex, len);
+		ex->ex_client->commit(ex, len);
 		exchange_answer_data(ex, p, len);
 	}
 	return BODY_MORE;
@@ -205,22 +207,21 @@ up_read_body(struct upstream *up)
 	do {
 		how = up->up_framing == H1_CHUNKED ? up_body_chunked(up) :
 		    up_body_plain(up);
-		if (ex->ex_conn->cn_io.io_full)
-			conn_flush(ex);
 	} while (how == BODY_MORE && !up->up_dead);
 	if (up->up_dead)
 		return;
 	switch (how) {
 	case BODY_END:
-		exchange_answer_end(ex);
+		exchange_answer_end(ex, up->up_framing == H1_CHUNKED ?
+		    chunks_trailers(&up->up_chunk) : NULL);
 		break;
 	case BODY_BROKEN:
 		exchange_up_lost(ex, "stream_broken");
 		break;
 	default:
-		set_timer(&up->up_timer, ex->ex_upgraded ?
+		timer_set(&up->up_timer, ex->ex_upgraded ?
 		    settings.st_tunnel_ms : settings.st_idle_ms);
-		conn_flush(ex);
+		ex->ex_client->flush(ex);
 	}
 }
 

@@ -146,6 +146,7 @@ upstream_secure(struct upstream *up)
 	    place_same(&sessions[i].place, &up->up_place))
 		SSL_set_session(ssl, sessions[i].session);
 	up->up_state = UP_HANDSHAKE;
+	ERR_clear_error();
 	return io_secure(&up->up_io, ssl, NULL, 0);
 fail:
 	SSL_free(ssl);

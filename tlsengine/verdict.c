@@ -135,6 +135,8 @@ tlsengine_policyd_verdict(struct ipc *ip, const union msg *m)
 	rl.rl_rule_kind = mv->rule_kind;
 	rl.rl_rule = mv->rule;
 	rl.rl_body = mv->body;
+	rl.rl_waited_ms = mv->waited_ms;
+	strlcpy(rl.rl_decider, mv->decider, sizeof(rl.rl_decider));
 	strlcpy(rl.rl_reason, mv->reason, sizeof(rl.rl_reason));
 	if (rl.rl_scope == VERDICT_HOST && mv->generation == generation)
 		verdict_keep(&ex->ex_place, &rl);

@@ -371,7 +371,9 @@ def fields_of_the_connection():
     with pair() as both, both.open() as wire:
         assert wire.ask(both.get("/", extra)).body == b"ok"
         head = both.origin.got()
-        assert set(fields_of(head)) - {b""} == {b"host", b"x-kept"}, head
+        assert set(fields_of(head)) - {b""} == {
+            b"host", b"x-kept", b"te", b"connection"}, head
+        assert fields_of(head)[b"connection"] == b"TE", head
         for name in ("X-HTTP-Method", "X-Method-Override"):
             assert wire.ask(both.get("/", f"{name}: PUT\r\n")).status == 200
         assert b"PUT" not in both.origin.got()

@@ -361,13 +361,15 @@ CHUNKED = (b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n"
 
 @cases.case
 def chunked_answer():
-    """The data is the same; extensions and trailers are not passed on."""
+    """The data is the same, and so are trailers; extensions are not passed
+    on, nor trailers where there are no chunks."""
     with pair(always(CHUNKED)) as both, both.open() as wire:
         for _ in range(2):
             got = wire.ask(both.get())
             assert got.body == b"hello world", got
             assert got.get("transfer-encoding") == "chunked", got
-            assert got.get("trailer") is None, got
+            assert got.get("trailer") == "X-Sum", got
+            assert wire.trailers == b"X-Sum: 1\r\n", wire.trailers
         head = f"GET /old HTTP/1.0\r\nHost: {both.host()}\r\n\r\n"
         with both.open() as old:
             got = old.ask(head.encode())

@@ -125,8 +125,9 @@ class Wire:
         while size := int(self.until(b"\r\n"), 16):
             body.append(self.take(size))
             assert self.take(2) == b"\r\n", "a chunk without its end"
-        trailer = self.until(b"\r\n")
-        assert trailer == b"\r\n", f"a trailer: {trailer}"
+        self.trailers = b""
+        while (line := self.until(b"\r\n")) != b"\r\n":
+            self.trailers += line
         return b"".join(body)
 
     def answer(self, method="GET"):

@@ -1,0 +1,867 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * tlsengine runs this: the session layer of HTTP/2, for both ends.  The peer
+ * is hostile either way.  nghttp2 keeps the protocol's own rules; what is
+ * legal and still an attack (resets, pings, settings and empty frames without
+ * end) is counted here.
+ */
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "h2.h"
+#include "log.h"
+
+#define READ_SIZE	(16 * 1024)	/* bytes, about a record */
+#define READS		8		/* in one turn */
+#define PIECE_SIZE	(16 * 1024)
+
+/* What a peer may have sent us that we could not pass on yet, bytes. */
+#define SERVER_WINDOW	(256 * 1024)
+#define CLIENT_WINDOW	(512 * 1024)
+#define CLIENT_WINDOW_ALL (1024 * 1024)
+
+/* Frames that mean nothing: so many at once, and so many each second. */
+#define NUISANCE_MAX	400
+#define NUISANCE_PER_S	40
+
+struct h2_piece {
+	TAILQ_ENTRY(h2_piece)	 hp_entry;
+	size_t			 hp_pos;
+	size_t			 hp_len;
+	unsigned char		 hp_data[PIECE_SIZE];
+};
+
+static struct blocks	 pieces = {
+	.bk_size = sizeof(struct h2_piece), .bk_keep = 32
+};
+static struct blocks	 out_blocks = {
+	.bk_size = H2_OUT_SIZE, .bk_keep = 32
+};
+static unsigned int			 nstreams;
+static nghttp2_session_callbacks	*callbacks;
+static nghttp2_option			*option;
+
+/* ---- streams ------------------------------------------------------------- */
+
+static struct h2_stream *
+stream_new(struct h2 *h2, int32_t id)
+{
+	struct h2_stream	*hs;
+
+	if ((hs = calloc(1, sizeof(*hs))) == NULL)
+		return NULL;
+	hs->hs_h2 = h2;
+	hs->hs_id = id;
+	TAILQ_INIT(&hs->hs_in);
+	timer_init(&hs->hs_timer, child_base, NULL, hs);
+	TAILQ_INSERT_TAIL(&h2->h2_streams, hs, hs_entry);
+	h2->h2_nstreams++;
+	nstreams++;
+	nghttp2_session_set_stream_user_data(h2->h2_session, id, hs);
+	return hs;
+}
+
+static void
+stream_drop_in(struct h2_stream *hs)
+{
+	struct h2_piece	*hp;
+
+	while ((hp = TAILQ_FIRST(&hs->hs_in)) != NULL) {
+		TAILQ_REMOVE(&hs->hs_in, hp, hp_entry);
+		if (!hs->hs_h2->h2_dead)
+			nghttp2_session_consume_connection(
+			    hs->hs_h2->h2_session, hp->hp_len - hp->hp_pos);
+		blocks_put(&pieces, hp);
+	}
+}
+
+/* Nobody will ask for it; its memory stays until nobody is inside. */
+static void
+stream_gone(struct h2_stream *hs)
+{
+	struct h2	*h2 = hs->hs_h2;
+
+	stream_drop_in(hs);
+	timer_end(&hs->hs_timer);
+	hs->hs_ex = NULL;
+	TAILQ_REMOVE(&h2->h2_streams, hs, hs_entry);
+	TAILQ_INSERT_TAIL(&h2->h2_graves, hs, hs_entry);
+	h2->h2_nstreams--;
+	nstreams--;
+}
+
+static void
+streams_bury(struct h2 *h2)
+{
+	struct h2_stream	*hs;
+
+	while ((hs = TAILQ_FIRST(&h2->h2_graves)) != NULL) {
+		TAILQ_REMOVE(&h2->h2_graves, hs, hs_entry);
+		blocks_put(&out_blocks, hs->hs_out);
+		blocks_put(&in_blocks, hs->hs_in_text);
+		free(hs->hs_text);
+		free(hs->hs_in_fields);
+		free(hs);
+	}
+}
+
+static void
+h2_break(struct h2 *h2, const char *why)
+{
+	if (h2->h2_why == NULL)
+		h2->h2_why = why;
+}
+
+/*
+ * Frames that cost the peer nothing and us a little.  A peer that sends many
+ * and asks for little in between is cut off; RFC 9113, 10.5.
+ */
+static void
+h2_annoyed(struct h2 *h2)
+{
+	struct timespec	 ts;
+	uint64_t	 now, gone;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	now = (uint64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+	gone = (now - h2->h2_nuisance_ms) * NUISANCE_PER_S / 1000;
+	if (gone > 0) {
+		h2->h2_nuisance -= gone < h2->h2_nuisance ? gone :
+		    h2->h2_nuisance;
+		h2->h2_nuisance_ms = now;
+	}
+	if (++h2->h2_nuisance <= NUISANCE_MAX)
+		return;
+	h2->h2_abused = true;
+	nghttp2_session_terminate_session(h2->h2_session,
+	    NGHTTP2_ENHANCE_YOUR_CALM);
+	h2_break(h2, "too many frames to no purpose");
+}
+
+/* ---- receiving ----------------------------------------------------------- */
+
+/* 1: all of it was passed on. */
+static int
+piece_pass(struct h2_stream *hs, struct h2_piece *hp)
+{
+	struct h2	*h2 = hs->hs_h2;
+	size_t		 n;
+
+	while (hp->hp_pos < hp->hp_len) {
+		n = h2->h2_ops->on_data(hs, hp->hp_data + hp->hp_pos,
+		    hp->hp_len - hp->hp_pos);
+		if (h2->h2_dead || hs->hs_ex == NULL || n == 0)
+			return 0;
+		hp->hp_pos += n;
+		nghttp2_session_consume(h2->h2_session, hs->hs_id, n);
+	}
+	TAILQ_REMOVE(&hs->hs_in, hp, hp_entry);
+	blocks_put(&pieces, hp);
+	return 1;
+}
+
+/* What waits goes on as far as the other side takes it. */
+static void
+stream_pass(struct h2_stream *hs)
+{
+	struct h2	*h2 = hs->hs_h2;
+	struct h2_piece	*hp;
+
+	while ((hp = TAILQ_FIRST(&hs->hs_in)) != NULL)
+		if (!piece_pass(hs, hp))
+			return;
+	if (hs->hs_in_end && !hs->hs_in_told && hs->hs_ex != NULL) {
+		hs->hs_in_told = true;
+		h2->h2_ops->on_end(hs);
+	}
+}
+
+void
+h2_pump(struct h2_stream *hs)
+{
+	struct h2	*h2 = hs->hs_h2;
+	bool		 inside = h2->h2_inside;
+
+	/* Whatever it leads to, this stream stays until we are out. */
+	h2->h2_inside = true;
+	stream_pass(hs);
+	h2->h2_inside = inside;
+	h2_send(h2);
+}
+
+static int
+stream_keep(struct h2_stream *hs, const unsigned char *data, size_t len)
+{
+	struct h2_piece	*hp = TAILQ_LAST(&hs->hs_in, h2_pieces);
+	size_t		 n;
+
+	for (; len > 0; data += n, len -= n) {
+		if (hp == NULL || hp->hp_len == PIECE_SIZE) {
+			if ((hp = blocks_get(&pieces)) == NULL)
+				return -1;
+			hp->hp_pos = hp->hp_len = 0;
+			TAILQ_INSERT_TAIL(&hs->hs_in, hp, hp_entry);
+		}
+		n = PIECE_SIZE - hp->hp_len;
+		if (n > len)
+			n = len;
+		memcpy(hp->hp_data + hp->hp_len, data, n);
+		hp->hp_len += n;
+	}
+	return 0;
+}
+
+/* Straight to the other side if nothing waits before it. */
+static int
+on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t id,
+    const uint8_t *data, size_t len, void *arg)
+{
+	struct h2		*h2 = arg;
+	struct h2_stream	*hs;
+	size_t			 n = 0;
+
+	(void)flags;
+	hs = nghttp2_session_get_stream_user_data(session, id);
+	if (hs == NULL || hs->hs_ex == NULL) {
+		nghttp2_session_consume(session, id, len);
+		return 0;
+	}
+	hs->hs_bytes_in += len;
+	while (TAILQ_EMPTY(&hs->hs_in) && len > 0) {
+		n = h2->h2_ops->on_data(hs, data, len);
+		if (h2->h2_dead)
+			return NGHTTP2_ERR_CALLBACK_FAILURE;
+		if (hs->hs_ex == NULL)
+			n = len;
+		if (n == 0)
+			break;
+		nghttp2_session_consume(session, id, n);
+		data += n;
+		len -= n;
+	}
+	if (len > 0 && stream_keep(hs, data, len) == -1)
+		nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id,
+		    NGHTTP2_INTERNAL_ERROR);
+	return 0;
+}
+
+static int
+on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame,
+    void *arg)
+{
+	struct h2		*h2 = arg;
+	struct h2_stream	*hs;
+	bool			 first = false;
+	enum h2_kind		 kind;
+
+	hs = nghttp2_session_get_stream_user_data(session,
+	    frame->hd.stream_id);
+	if (h2->h2_server && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
+		if (nstreams >= H2_STREAMS_ALL ||
+		    (hs = stream_new(h2, frame->hd.stream_id)) == NULL)
+			return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+		first = true;
+	} else if (!h2->h2_server)
+		/* Until the final one, heads are responses. */
+		first = hs != NULL && !hs->hs_headed;
+	kind = !first ? H2_TRAILERS : h2->h2_server ? H2_REQUEST :
+	    H2_RESPONSE;
+	h2->h2_head_of = hs;
+	h2->h2_in_head = true;
+	if (hs == NULL)
+		return 0;
+	if (h2->h2_head_text == NULL &&
+	    (h2->h2_head_text = blocks_get(&in_blocks)) == NULL)
+		return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+	h2_head_begin(&h2->h2_head, kind, h2->h2_head_text, CONN_IN_SIZE);
+	return 0;
+}
+
+static int
+on_header(nghttp2_session *session, const nghttp2_frame *frame,
+    const uint8_t *name, size_t nlen, const uint8_t *value, size_t vlen,
+    uint8_t flags, void *arg)
+{
+	struct h2		*h2 = arg;
+	struct h2_stream	*hs = h2->h2_head_of;
+
+	(void)session, (void)frame, (void)flags;
+	if (hs == NULL)
+		return 0;
+	hs->hs_bytes_in += nlen + vlen;
+	h2_head_field(&h2->h2_head, (const char *)name, nlen,
+	    (const char *)value, vlen);
+	return 0;
+}
+
+/* Those that are wrong are dropped: the body is whole without them. */
+static void
+stream_trailers(struct h2_stream *hs)
+{
+	struct h2		*h2 = hs->hs_h2;
+	static struct h1_field	 fields[TRAILERS_MAX];
+	struct h1_error		 he;
+	ssize_t			 n;
+
+	n = h2_head_trailers(&h2->h2_head, fields, TRAILERS_MAX, &he);
+	if (n <= 0 || hs->hs_in_text != NULL ||
+	    (hs->hs_in_fields = calloc(n, sizeof(fields[0]))) == NULL)
+		return;
+	hs->hs_in_text = h2->h2_head_text;
+	h2->h2_head_text = NULL;
+	memcpy(hs->hs_in_fields, fields, n * sizeof(fields[0]));
+	hs->hs_in_nfields = n;
+}
+
+static void
+on_headers(struct h2 *h2, const nghttp2_frame *frame)
+{
+	struct h2_stream	*hs = h2->h2_head_of;
+	bool			 end = frame->hd.flags & NGHTTP2_FLAG_END_STREAM;
+
+	h2->h2_head_of = NULL;
+	h2->h2_in_head = false;
+	if (hs == NULL)
+		return;
+	if (end)
+		hs->hs_in_end = true;
+	if (h2->h2_head.hh_kind == H2_TRAILERS)
+		stream_trailers(hs);
+	else
+		h2->h2_ops->on_head(hs, &h2->h2_head, end);
+}
+
+static int
+on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
+{
+	struct h2		*h2 = arg;
+	struct h2_stream	*hs;
+
+	switch (frame->hd.type) {
+	case NGHTTP2_HEADERS:
+		on_headers(h2, frame);
+		break;
+	case NGHTTP2_DATA:
+		if (frame->hd.length == 0)
+			h2_annoyed(h2);
+		break;
+	case NGHTTP2_SETTINGS:
+		h2_annoyed(h2);
+		h2->h2_ops->on_settings(h2);
+		break;
+	case NGHTTP2_GOAWAY:
+		h2->h2_ops->on_goaway(h2, frame->goaway.last_stream_id);
+		break;
+	case NGHTTP2_WINDOW_UPDATE:
+		break;
+	default:
+		h2_annoyed(h2);
+	}
+	if (h2->h2_dead)
+		return NGHTTP2_ERR_CALLBACK_FAILURE;
+	if (!(frame->hd.flags & NGHTTP2_FLAG_END_STREAM) ||
+	    (frame->hd.type != NGHTTP2_HEADERS &&
+	    frame->hd.type != NGHTTP2_DATA))
+		return 0;
+	hs = nghttp2_session_get_stream_user_data(session,
+	    frame->hd.stream_id);
+	if (hs != NULL) {
+		hs->hs_in_end = true;
+		stream_pass(hs);
+	}
+	return h2->h2_dead ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+}
+
+static int
+on_stream_close(nghttp2_session *session, int32_t id, uint32_t code,
+    void *arg)
+{
+	struct h2		*h2 = arg;
+	struct h2_stream	*hs;
+
+	hs = nghttp2_session_get_stream_user_data(session, id);
+	if (hs == NULL)
+		return 0;
+	hs->hs_closed = true;
+	if (h2->h2_head_of == hs)
+		h2->h2_head_of = NULL;
+	/* A whole answer that waits for its reader is no loss. */
+	if (hs->hs_ex != NULL && hs->hs_in_end && code == NGHTTP2_NO_ERROR)
+		return 0;
+	if (hs->hs_ex != NULL)
+		h2->h2_ops->on_reset(hs, code);
+	if (!h2->h2_dead)
+		stream_gone(hs);
+	return h2->h2_dead ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
+}
+
+/* ---- sending ------------------------------------------------------------- */
+
+static ssize_t
+on_send(nghttp2_session *session, const uint8_t *data, size_t len, int flags,
+    void *arg)
+{
+	struct h2	*h2 = arg;
+	size_t		 room;
+	void		*p;
+
+	(void)session, (void)flags;
+	if (h2->h2_io->io_full)
+		return NGHTTP2_ERR_WOULDBLOCK;
+	if ((p = io_reserve(h2->h2_io, &room)) == NULL || room < len)
+		return NGHTTP2_ERR_WOULDBLOCK;
+	memcpy(p, data, len);
+	io_commit(h2->h2_io, len);
+	return len;
+}
+
+static ssize_t
+on_read_data(nghttp2_session *session, int32_t id, uint8_t *buf, size_t len,
+    uint32_t *flags, nghttp2_data_source *source, void *arg)
+{
+	struct h2_stream	*hs = source->ptr;
+
+	(void)session, (void)id, (void)buf, (void)arg;
+	if (hs->hs_outlen == 0 && !hs->hs_out_end) {
+		hs->hs_out_asleep = true;
+		return NGHTTP2_ERR_DEFERRED;
+	}
+	*flags |= NGHTTP2_DATA_FLAG_NO_COPY;
+	if (len >= hs->hs_outlen) {
+		len = hs->hs_outlen;
+		if (hs->hs_out_end)
+			*flags |= NGHTTP2_DATA_FLAG_EOF;
+		if (hs->hs_out_end && hs->hs_has_trailers)
+			*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
+	}
+	return len;
+}
+
+static void
+out_taken(struct h2_stream *hs, size_t len)
+{
+	hs->hs_outpos += len;
+	hs->hs_outlen -= len;
+	if (hs->hs_outlen == 0) {
+		blocks_put(&out_blocks, hs->hs_out);
+		hs->hs_out = NULL;
+		hs->hs_outpos = 0;
+	}
+	if (hs->hs_out_full && hs->hs_outlen <= H2_OUT_LOW) {
+		hs->hs_out_full = false;
+		if (hs->hs_ex != NULL)
+			hs->hs_h2->h2_ops->on_room(hs);
+	}
+}
+
+static int
+on_send_data(nghttp2_session *session, nghttp2_frame *frame,
+    const uint8_t *head, size_t len, nghttp2_data_source *source, void *arg)
+{
+	struct h2_stream	*hs = source->ptr;
+	struct h2		*h2 = arg;
+	size_t			 room;
+	unsigned char		*p;
+
+	(void)session, (void)frame;
+	if (h2->h2_io->io_full ||
+	    (p = io_reserve(h2->h2_io, &room)) == NULL || room < len + 9)
+		return NGHTTP2_ERR_WOULDBLOCK;
+	memcpy(p, head, 9);
+	if (len > 0)
+		memcpy(p + 9, hs->hs_out + hs->hs_outpos, len);
+	io_commit(h2->h2_io, len + 9);
+	hs->hs_bytes_out += len + 9;
+	out_taken(hs, len);
+	return 0;
+}
+
+/* As long as the socket takes it; a window that is closed ends it too. */
+static void
+send_all(struct h2 *h2)
+{
+	struct io	*io = h2->h2_io;
+	uint64_t	 before;
+
+	do {
+		before = io->io_out_total + io->io_outlen;
+		if (nghttp2_session_send(h2->h2_session) != 0)
+			h2_break(h2, "cannot send");
+		if (h2->h2_dead || io->io_broken)
+			return;
+		if (io->io_full)
+			io_push(io);
+	} while (io->io_outlen == 0 && io->io_out_total != before &&
+	    nghttp2_session_want_write(h2->h2_session));
+	io_flush(io);
+}
+
+/* What is due goes to the io, which sends it at the end of this turn. */
+void
+h2_send(struct h2 *h2)
+{
+	if (h2->h2_dead || h2->h2_inside)
+		return;
+	h2->h2_inside = true;
+	send_all(h2);
+	h2->h2_inside = false;
+	streams_bury(h2);
+	if (!h2->h2_dead && h2->h2_why != NULL)
+		h2->h2_ops->on_broken(h2, h2->h2_why);
+}
+
+void *
+h2_reserve(struct h2_stream *hs, size_t *room)
+{
+	if (hs->hs_out_full || hs->hs_closed)
+		return NULL;
+	if (hs->hs_out == NULL &&
+	    (hs->hs_out = blocks_get(&out_blocks)) == NULL)
+		return NULL;
+	if (hs->hs_outpos > 0 && H2_OUT_SIZE - hs->hs_outpos - hs->hs_outlen <
+	    H2_OUT_SIZE / 2) {
+		memmove(hs->hs_out, hs->hs_out + hs->hs_outpos, hs->hs_outlen);
+		hs->hs_outpos = 0;
+	}
+	*room = H2_OUT_SIZE - hs->hs_outpos - hs->hs_outlen;
+	return hs->hs_out + hs->hs_outpos + hs->hs_outlen;
+}
+
+static void
+stream_wake(struct h2_stream *hs)
+{
+	if (!hs->hs_out_asleep)
+		return;
+	hs->hs_out_asleep = false;
+	nghttp2_session_resume_data(hs->hs_h2->h2_session, hs->hs_id);
+}
+
+void
+h2_commit(struct h2_stream *hs, size_t len)
+{
+	hs->hs_outlen += len;
+	stream_wake(hs);
+	if (hs->hs_outlen > H2_OUT_LOW) {
+		hs->hs_out_full = true;
+		h2_send(hs->hs_h2);
+	}
+}
+
+void
+h2_end(struct h2_stream *hs, const struct trailers *tr)
+{
+	static struct h2_nv	 nv;
+
+	hs->hs_out_end = true;
+	if (hs->hs_closed)
+		return;
+	if (tr != NULL && tr->tr_n > 0 &&
+	    h2_nv_trailers(&nv, tr->tr_fields, tr->tr_n) == 0 &&
+	    nghttp2_submit_trailer(hs->hs_h2->h2_session, hs->hs_id, nv.hn_nv,
+	    nv.hn_n) == 0)
+		hs->hs_has_trailers = true;
+	stream_wake(hs);
+	h2_send(hs->hs_h2);
+}
+
+int
+h2_interim(struct h2_stream *hs, const struct h2_nv *nv)
+{
+	return hs->hs_closed ? -1 : nghttp2_submit_headers(
+	    hs->hs_h2->h2_session, NGHTTP2_FLAG_NONE, hs->hs_id, NULL,
+	    nv->hn_nv, nv->hn_n, NULL) == 0 ? 0 : -1;
+}
+
+int
+h2_respond(struct h2_stream *hs, const struct h2_nv *nv, bool end)
+{
+	nghttp2_data_provider	 body = {
+		.source.ptr = hs, .read_callback = on_read_data
+	};
+
+	if (hs->hs_closed)
+		return -1;
+	if (end)
+		hs->hs_out_end = true;
+	return nghttp2_submit_response(hs->hs_h2->h2_session, hs->hs_id,
+	    nv->hn_nv, nv->hn_n, end ? NULL : &body) == 0 ? 0 : -1;
+}
+
+struct h2_stream *
+h2_open(struct h2 *h2, const struct h2_nv *nv, bool end)
+{
+	nghttp2_data_provider	 body = { .read_callback = on_read_data };
+	struct h2_stream	*hs;
+	int32_t			 id;
+
+	if (h2->h2_dead || (hs = stream_new(h2, 0)) == NULL)
+		return NULL;
+	body.source.ptr = hs;
+	id = nghttp2_submit_request(h2->h2_session, NULL, nv->hn_nv, nv->hn_n,
+	    end ? NULL : &body, hs);
+	if (id < 0) {
+		hs->hs_closed = true;
+		stream_gone(hs);
+		return NULL;
+	}
+	hs->hs_id = id;
+	hs->hs_out_end = end;
+	return hs;
+}
+
+static void
+str_move(struct h1_str *str, const char *from, const char *to)
+{
+	if (str->s != NULL)
+		str->s = to + (str->s - from);
+}
+
+/* Its text moves to memory of its own size, and all that points there. */
+int
+h2_keep_head(struct h2_stream *hs, size_t len, struct h1_head *hd)
+{
+	const char	*from = hs->hs_h2->h2_head_text;
+	size_t		 i;
+	char		*to;
+
+	if ((to = malloc(len)) == NULL)
+		return -1;
+	memcpy(to, from, len);
+	hs->hs_text = to;
+	str_move(&hd->hd_method_text, from, to);
+	str_move(&hd->hd_target, from, to);
+	str_move(&hd->hd_scheme, from, to);
+	str_move(&hd->hd_path, from, to);
+	str_move(&hd->hd_host, from, to);
+	str_move(&hd->hd_host_field, from, to);
+	str_move(&hd->hd_override, from, to);
+	str_move(&hd->hd_upgrade, from, to);
+	for (i = 0; i < hd->hd_nfields; i++) {
+		hd->hd_fields[i].hf_name += to - from;
+		hd->hd_fields[i].hf_value += to - from;
+	}
+	return 0;
+}
+
+/* A whole answer is out: the rest of a request is of no use. */
+static int
+on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
+{
+	struct h2		*h2 = arg;
+	struct h2_stream	*hs;
+
+	if (!h2->h2_server || !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM) ||
+	    (frame->hd.type != NGHTTP2_HEADERS &&
+	    frame->hd.type != NGHTTP2_DATA))
+		return 0;
+	hs = nghttp2_session_get_stream_user_data(session,
+	    frame->hd.stream_id);
+	if (hs != NULL && !hs->hs_in_end)
+		nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE,
+		    hs->hs_id, NGHTTP2_NO_ERROR);
+	return 0;
+}
+
+/* The exchange is over before the stream is; nothing is owed to it. */
+void
+h2_reset(struct h2_stream *hs, uint32_t code)
+{
+	struct h2	*h2 = hs->hs_h2;
+
+	stream_drop_in(hs);
+	if (hs->hs_closed) {
+		stream_gone(hs);
+		return;
+	}
+	nghttp2_submit_rst_stream(h2->h2_session, NGHTTP2_FLAG_NONE,
+	    hs->hs_id, code);
+	h2_send(h2);
+}
+
+/* The exchange has all of it; what is still to be sent is sent. */
+void
+h2_done(struct h2_stream *hs)
+{
+	hs->hs_ex = NULL;
+	stream_drop_in(hs);
+	if (hs->hs_closed)
+		stream_gone(hs);
+}
+
+const struct trailers *
+h2_trailers(const struct h2_stream *hs)
+{
+	static struct trailers	 tr;
+
+	if (hs->hs_in_nfields == 0)
+		return NULL;
+	tr.tr_fields = hs->hs_in_fields;
+	tr.tr_n = hs->hs_in_nfields;
+	return &tr;
+}
+
+/* ---- the session --------------------------------------------------------- */
+
+void
+h2_read(struct h2 *h2)
+{
+	static unsigned char	 buf[READ_SIZE];
+	ssize_t			 n = 1;
+	int			 i;
+
+	h2->h2_inside = true;
+	for (i = 0; i < READS && h2->h2_why == NULL; i++) {
+		n = io_read(h2->h2_io, buf, sizeof(buf));
+		if (n <= 0)
+			break;
+		if (nghttp2_session_mem_recv(h2->h2_session, buf, n) < 0)
+			h2_break(h2, "not HTTP/2");
+		if (h2->h2_dead)
+			return;
+	}
+	h2->h2_inside = false;
+	if (n == 0)
+		h2_break(h2, "closed");
+	else if (n == -1 && errno != EAGAIN)
+		h2_break(h2, "connection reset");
+	else if (i == READS)
+		/* Others have their turn first. */
+		event_active(&h2->h2_io->io_rev, EV_READ, 1);
+	h2_send(h2);
+}
+
+bool
+h2_finished(const struct h2 *h2)
+{
+	return !nghttp2_session_want_read(h2->h2_session) &&
+	    !nghttp2_session_want_write(h2->h2_session);
+}
+
+void
+h2_goodbye(struct h2 *h2, uint32_t code)
+{
+	nghttp2_submit_goaway(h2->h2_session, NGHTTP2_FLAG_NONE,
+	    nghttp2_session_get_last_proc_stream_id(h2->h2_session), code,
+	    NULL, 0);
+	h2_send(h2);
+}
+
+/* Loads what all sessions share. */
+static int
+h2_prepare(void)
+{
+	if (callbacks != NULL)
+		return 0;
+	if (nghttp2_session_callbacks_new(&callbacks) != 0 ||
+	    nghttp2_option_new(&option) != 0)
+		return -1;
+	nghttp2_session_callbacks_set_send_callback(callbacks, on_send);
+	nghttp2_session_callbacks_set_send_data_callback(callbacks,
+	    on_send_data);
+	nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks,
+	    on_begin_headers);
+	nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks,
+	    on_data_chunk);
+	nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks,
+	    on_frame);
+	nghttp2_session_callbacks_set_on_frame_send_callback(callbacks,
+	    on_frame_sent);
+	nghttp2_session_callbacks_set_on_stream_close_callback(callbacks,
+	    on_stream_close);
+	nghttp2_option_set_no_auto_window_update(option, 1);
+	nghttp2_option_set_max_settings(option, 16);
+	nghttp2_option_set_max_outbound_ack(option, 64);
+	/* Priorities are not ours to keep: RFC 9113, 5.3 has dropped them. */
+	nghttp2_option_set_no_closed_streams(option, 1);
+	return 0;
+}
+
+static int
+h2_greet(struct h2 *h2)
+{
+	nghttp2_settings_entry	 server[] = {
+		{ NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, H2_STREAMS_MAX },
+		{ NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, SERVER_WINDOW },
+		{ NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, H1_HEAD_MAX },
+		{ NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL, 1 },
+	};
+	nghttp2_settings_entry	 client[] = {
+		{ NGHTTP2_SETTINGS_ENABLE_PUSH, 0 },
+		{ NGHTTP2_SETTINGS_INITIAL_WINDOW_SIZE, CLIENT_WINDOW },
+		{ NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, H1_HEAD_MAX },
+	};
+
+	return nghttp2_submit_settings(h2->h2_session, NGHTTP2_FLAG_NONE,
+	    h2->h2_server ? server : client, h2->h2_server ? 4 : 3) == 0 &&
+	    nghttp2_session_set_local_window_size(h2->h2_session,
+	    NGHTTP2_FLAG_NONE, 0, h2->h2_server ? SERVER_WINDOW :
+	    CLIENT_WINDOW_ALL) == 0 ? 0 : -1;
+}
+
+struct h2 *
+h2_new(struct io *io, bool server, const struct h2_ops *ops, void *owner)
+{
+	struct h2	*h2;
+	int		 rv;
+
+	if (h2_prepare() == -1 || (h2 = calloc(1, sizeof(*h2))) == NULL)
+		return NULL;
+	h2->h2_io = io;
+	h2->h2_server = server;
+	h2->h2_ops = ops;
+	h2->h2_owner = owner;
+	TAILQ_INIT(&h2->h2_streams);
+	TAILQ_INIT(&h2->h2_graves);
+	rv = server ? nghttp2_session_server_new2(&h2->h2_session, callbacks,
+	    h2, option) : nghttp2_session_client_new2(&h2->h2_session,
+	    callbacks, h2, option);
+	if (rv != 0 || h2_greet(h2) == -1) {
+		nghttp2_session_del(h2->h2_session);
+		free(h2);
+		return NULL;
+	}
+	return h2;
+}
+
+void
+h2_close(struct h2 *h2)
+{
+	struct h2_stream	*hs;
+
+	if (h2->h2_dead)
+		return;
+	h2->h2_dead = true;
+	while ((hs = TAILQ_FIRST(&h2->h2_streams)) != NULL)
+		stream_gone(hs);
+}
+
+void
+h2_free(struct h2 *h2)
+{
+	if (h2 == NULL)
+		return;
+	h2_close(h2);
+	streams_bury(h2);
+	nghttp2_session_del(h2->h2_session);
+	blocks_put(&in_blocks, h2->h2_head_text);
+	free(h2);
+}

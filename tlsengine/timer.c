@@ -1,0 +1,99 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * tlsengine runs this.
+ */
+
+#include <time.h>
+
+#include "timer.h"
+
+/* A few milliseconds do not matter here, the price of a better clock does. */
+#ifndef CLOCK_MONOTONIC_COARSE
+#define CLOCK_MONOTONIC_COARSE	CLOCK_MONOTONIC
+#endif
+
+static uint64_t
+now_ms(void)
+{
+	struct timespec	 ts;
+
+	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
+	return (uint64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+static void
+timer_arm(struct timer *ti, uint64_t now)
+{
+	uint64_t	 ms = ti->ti_due - now;
+	struct timeval	 tv = { ms / 1000, ms % 1000 * 1000 };
+
+	ti->ti_fires = ti->ti_due;
+	event_add(&ti->ti_ev, &tv);
+}
+
+static void
+timer_on_event(evutil_socket_t fd, short what, void *arg)
+{
+	struct timer	*ti = arg;
+	uint64_t	 now = now_ms();
+
+	(void)fd, (void)what;
+	ti->ti_fires = 0;
+	if (ti->ti_due == 0)
+		return;
+	if (ti->ti_due > now) {
+		timer_arm(ti, now);
+		return;
+	}
+	ti->ti_due = 0;
+	ti->ti_fn(ti->ti_arg);
+}
+
+void
+timer_init(struct timer *ti, struct event_base *base, void (*fn)(void *),
+    void *arg)
+{
+	event_assign(&ti->ti_ev, base, -1, 0, timer_on_event, ti);
+	event_priority_set(&ti->ti_ev, 1);
+	ti->ti_due = ti->ti_fires = 0;
+	ti->ti_fn = fn;
+	ti->ti_arg = arg;
+}
+
+void
+timer_set(struct timer *ti, uint64_t ms)
+{
+	uint64_t	 now = now_ms();
+
+	ti->ti_due = now + ms;
+	if (ti->ti_fires == 0 || ti->ti_fires > ti->ti_due)
+		timer_arm(ti, now);
+}
+
+void
+timer_clear(struct timer *ti)
+{
+	ti->ti_due = 0;
+}
+
+void
+timer_end(struct timer *ti)
+{
+	event_del(&ti->ti_ev);
+	ti->ti_due = ti->ti_fires = 0;
+}

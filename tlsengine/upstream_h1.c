@@ -1,0 +1,155 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * tlsengine runs this: an origin that speaks HTTP/1 and serves one exchange at
+ * a time; and, with no head at all, whatever is at the end of a connection
+ * that is not looked into.
+ */
+
+#include <string.h>
+
+#include "tlsengine.h"
+
+static void
+h1_begin(struct exchange *ex)
+{
+	struct upstream	*up = ex->ex_up;
+
+	up->up_ex = ex;
+	ex->ex_in_before = up->up_io.io_in_total;
+	ex->ex_out_before = up->up_io.io_out_total;
+	io_resume(&up->up_io);
+	timer_set(&up->up_timer, settings.st_response_ms);
+}
+
+static int
+h1_request(struct exchange *ex, const struct h1_out_request *or)
+{
+	struct upstream	*up = ex->ex_up;
+	size_t		 room;
+	ssize_t		 len;
+	char		*p;
+
+	h1_begin(ex);
+	up->up_chunked_out = or->or_framing == H1_CHUNKED;
+	if ((p = io_reserve(&up->up_io, &room)) == NULL ||
+	    (len = h1_format_request(p, room, or)) == -1)
+		return -1;
+	io_commit(&up->up_io, len);
+	return 0;
+}
+
+static void *
+h1_reserve(struct exchange *ex, size_t *room)
+{
+	struct upstream	*up = ex->ex_up;
+
+	if (up->up_io.io_full)
+		return NULL;
+	return up->up_chunked_out ? io_reserve_chunk(&up->up_io, room) :
+	    io_reserve(&up->up_io, room);
+}
+
+static void
+h1_commit(struct exchange *ex, size_t len)
+{
+	struct upstream	*up = ex->ex_up;
+
+	if (up->up_chunked_out)
+		io_commit_chunk(&up->up_io, len);
+	else
+		io_commit(&up->up_io, len);
+	if (up->up_io.io_full)
+		io_push(&up->up_io);
+}
+
+/* The answer is due so long after the last of the request. */
+static void
+h1_flush(struct exchange *ex)
+{
+	struct upstream	*up = ex->ex_up;
+
+	if (!up->up_in_body)
+		timer_set(&up->up_timer, settings.st_response_ms);
+	io_flush(&up->up_io);
+}
+
+static void
+h1_end(struct exchange *ex, const struct trailers *tr)
+{
+	struct upstream	*up = ex->ex_up;
+
+	if (up->up_chunked_out)
+		chunks_put_last(&up->up_io, tr);
+	h1_flush(ex);
+	if (!ex->ex_upgraded)
+		return;
+	if (io_empty(&up->up_io))
+		io_finish(&up->up_io);
+	else
+		up->up_io.io_ending = true;
+}
+
+/* The client has room again. */
+static void
+h1_go(struct exchange *ex)
+{
+	io_resume(&ex->ex_up->up_io);
+}
+
+static void
+h1_tally(struct exchange *ex)
+{
+	const struct io	*io = &ex->ex_up->up_io;
+
+	ex->ex_bytes_in += io->io_in_total - ex->ex_in_before;
+	ex->ex_bytes_out += io->io_out_total + io->io_outlen -
+	    ex->ex_out_before;
+	ex->ex_in_before = io->io_in_total;
+	ex->ex_out_before = io->io_out_total + io->io_outlen;
+}
+
+static void
+h1_leave(struct exchange *ex, struct upstream *up, bool fit)
+{
+	(void)ex;
+	up->up_ex = NULL;
+	if (!fit || !up->up_keep || up->up_io.io_broken ||
+	    up->up_io.io_eof || up->up_inpos != up->up_inlen ||
+	    io_pending(&up->up_io) || !io_empty(&up->up_io)) {
+		upstream_drop(up);
+		return;
+	}
+	blocks_put(&in_blocks, up->up_in);
+	up->up_in = NULL;
+	up->up_inlen = up->up_inpos = 0;
+	up->up_in_body = false;
+	up->up_interim = 0;
+	memset(&up->up_scan, 0, sizeof(up->up_scan));
+	upstream_keep(up);
+}
+
+const struct origin_ops origin_h1 = {
+	.request = h1_request,
+	.reserve = h1_reserve,
+	.commit = h1_commit,
+	.flush = h1_flush,
+	.end = h1_end,
+	.go = h1_go,
+	.tally = h1_tally,
+	.leave = h1_leave,
+};
