@@ -276,29 +276,60 @@ deny(struct policy_verdict *pv, const struct rule *ru, const char *reason)
 	pv->pv_reason = reason;
 }
 
-/* A failure of today is no verdict of tomorrow: it is not kept. */
-static void
-ask(struct policy_verdict *pv, const struct rule *ru)
+static uint64_t
+least(uint64_t a, uint64_t b)
 {
-	deny(pv, ru, "decider_error");
+	return a < b ? a : b;
+}
+
+/*
+ * All these deciders have to allow it.  More than we count are no reason to
+ * leave one out, and a failure of today is no verdict of tomorrow: none of
+ * this is kept.
+ */
+static void
+ask(struct policy_verdict *pv, const struct rule *opens)
+{
+	unsigned int	 i;
+
 	pv->pv_scope = VERDICT_ONCE;
-	pv->pv_asks = 1;
+	if (pv->pv_asks > JUDGES_MAX) {
+		deny(pv, pv->pv_judges[0], "decider_error");
+		pv->pv_asks = 0;
+		return;
+	}
+	deny(pv, opens != NULL && opens->ru_kind == RULE_DECIDE ? opens :
+	    pv->pv_judges[0], "decider_error");
+	pv->pv_opens = opens;
+	pv->pv_body = opens == NULL ? UINT64_MAX : opens->ru_body;
+	for (i = 0; i < pv->pv_asks; i++)
+		pv->pv_body = least(pv->pv_body, pv->pv_judges[i]->ru_body);
+}
+
+static void
+add_judge(struct policy_verdict *pv, const struct rule *ru)
+{
+	if (pv->pv_asks < JUDGES_MAX)
+		pv->pv_judges[pv->pv_asks] = ru;
+	pv->pv_asks++;
 }
 
 /* The walk ended at this rule, or with NULL at the default. */
 static void
 conclude(const struct policy *pl, const struct rule *ru,
-    const struct rule *narrow, struct policy_verdict *pv)
+    struct policy_verdict *pv)
 {
 	int	 opens = ru == NULL ? pl->pl_allow : rule_opens(ru);
 
-	if (ru != NULL && ru->ru_kind == RULE_DECIDE)
+	if (ru != NULL && ru->ru_kind == RULE_DECIDE) {
+		add_judge(pv, ru);
 		ask(pv, ru);
-	else if (!opens)
+	} else if (!opens) {
+		pv->pv_asks = 0;
 		deny(pv, ru, ru == NULL ? "default_deny" :
 		    "matched_deny_rule");
-	else if (narrow != NULL)
-		ask(pv, narrow);
+	} else if (pv->pv_asks > 0)
+		ask(pv, ru);
 	else {
 		pv->pv_verdict = VERDICT_ALLOW;
 		pv->pv_rule = ru;
@@ -310,7 +341,7 @@ static void
 evaluate_request(const struct policy *pl, const struct policy_request *pr,
     struct policy_verdict *pv)
 {
-	const struct rule	*ru, *narrow = NULL;
+	const struct rule	*ru;
 	struct hosts_walk	 hw;
 
 	hosts_begin(&hw, pl, pr->pr_host);
@@ -325,10 +356,16 @@ evaluate_request(const struct policy *pl, const struct policy_request *pr,
 			continue;
 		if (ru->ru_kind != RULE_NARROW)
 			break;
-		if (narrow == NULL)
-			narrow = ru;
+		add_judge(pv, ru);
 	}
-	conclude(pl, ru, narrow, pv);
+	conclude(pl, ru, pv);
+}
+
+static void
+look(struct policy_verdict *pv)
+{
+	pv->pv_verdict = VERDICT_LOOK;
+	pv->pv_asks = 0;
 }
 
 /*
@@ -341,7 +378,7 @@ static void
 evaluate_connection(const struct policy *pl, const struct policy_request *pr,
     struct policy_verdict *pv)
 {
-	const struct rule	*ru, *narrow = NULL;
+	const struct rule	*ru;
 	struct hosts_walk	 hw;
 	int			 looks = 0;
 
@@ -354,19 +391,19 @@ evaluate_connection(const struct policy *pl, const struct policy_request *pr,
 				looks = 1;
 			else if (ru->ru_kind == RULE_DENY)
 				break;
-			else if (narrow == NULL)
-				narrow = ru;
+			else
+				add_judge(pv, ru);
 		} else if (!looks && (ru->ru_tcp || ru->ru_kind == RULE_PASS))
 			break;
 		else if (!ru->ru_tcp || ru->ru_kind == RULE_DECIDE) {
-			pv->pv_verdict = VERDICT_LOOK;
+			look(pv);
 			return;
 		}
 	}
 	if (ru == NULL && pl->pl_allow)
-		pv->pv_verdict = VERDICT_LOOK;
+		look(pv);
 	else
-		conclude(pl, ru, narrow, pv);
+		conclude(pl, ru, pv);
 }
 
 void

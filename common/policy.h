@@ -31,7 +31,8 @@
  *    match a request.  What closes and says tcp closes for requests too;
  *  - pass matches an https request that came to be looked into, as allow would.
  *
- * Deciders are not asked here: what hangs on one is denied, and marked.
+ * Deciders are not asked here: what hangs on them is denied, and the rules
+ * that want them asked are named.  Each of these has to allow it.
  */
 
 #ifndef POLICY_H
@@ -141,13 +142,17 @@ struct policy_request {
 	const char		*pr_path;	/* canonical, or `*' */
 };
 
+#define JUDGES_MAX	16	/* rules whose deciders one request may meet */
+
 struct policy_verdict {
 	enum verdict		 pv_verdict;
 	enum verdict_scope	 pv_scope;
 	const struct rule	*pv_rule;	/* NULL: the default */
-	int			 pv_asks;	/* only a decider could allow */
+	const struct rule	*pv_opens;	/* if the judges allow */
 	uint64_t		 pv_body;	/* limit of what is allowed */
-	const char		*pv_reason;	/* constant; "" if not denied */
+	const char		*pv_reason;	/* "" if not denied */
+	unsigned int		 pv_asks;	/* only deciders could allow */
+	const struct rule	*pv_judges[JUDGES_MAX];	/* so many, in order */
 };
 
 /*

@@ -20,6 +20,7 @@
  * or conf.h.
  */
 
+#include <fcntl.h>
 #include <stdint.h>
 
 #include "parent.h"
@@ -73,6 +74,7 @@ send_sessions(struct ipc *ip, const struct config *conf)
 static void
 slice_policyd(struct proc *pr, const struct config *conf, struct runtime *rt)
 {
+	const struct conf_decider	*dc;
 	const struct conf_policy	*pl;
 	int				 fd;
 
@@ -84,7 +86,13 @@ slice_policyd(struct proc *pr, const struct config *conf, struct runtime *rt)
 		    .read_only = 1);
 	ipc_send(pr->pr_ipc, -1, CONF_LIMITS, conf_limits,
 	    .clients = conf->cf_limit[CONF_LIMIT_CLIENTS],
-	    .sessions = conf->cf_limit[CONF_LIMIT_SESSIONS]);
+	    .sessions = conf->cf_limit[CONF_LIMIT_SESSIONS],
+	    .pending = conf->cf_limit[CONF_LIMIT_PENDING]);
+	TAILQ_FOREACH(dc, &conf->cf_deciders, dc_entry)
+		ipc_send(pr->pr_ipc, -1, CONF_JUDGE, conf_judge,
+		    .name = dc->dc_name, .kind = dc->dc_kind,
+		    .timeout_ms = dc->dc_timeout,
+		    .concurrency = dc->dc_concurrency);
 	TAILQ_FOREACH(pl, &conf->cf_policies, pl_entry)
 		send_policy(pr->pr_ipc, pl);
 	send_sessions(pr->pr_ipc, conf);
@@ -147,10 +155,20 @@ send_own_addresses(struct ipc *ip)
 }
 
 static void
+send_resolvers(struct ipc *ip, const struct config *conf)
+{
+	const struct conf_endpoint	*ep;
+
+	TAILQ_FOREACH(ep, &conf->cf_resolvers, ep_entry)
+		send_resolver(ip, &ep->ep_addr, ep->ep_port);
+	if (TAILQ_EMPTY(&conf->cf_resolvers))
+		send_system_resolvers(ip);
+}
+
+static void
 slice_dialer(struct proc *pr, const struct config *conf, struct runtime *rt)
 {
 	const struct conf_host		*ho;
-	const struct conf_endpoint	*ep;
 	const struct conf_net		*nt;
 	char				 text[ADDRESS_LEN];
 
@@ -161,10 +179,7 @@ slice_dialer(struct proc *pr, const struct config *conf, struct runtime *rt)
 		ipc_send(pr->pr_ipc, -1, CONF_HOST, conf_host,
 		    .name = ho->ho_name,
 		    .address = addr_format(&ho->ho_addr, text, sizeof(text)));
-	TAILQ_FOREACH(ep, &conf->cf_resolvers, ep_entry)
-		send_resolver(pr->pr_ipc, &ep->ep_addr, ep->ep_port);
-	if (TAILQ_EMPTY(&conf->cf_resolvers))
-		send_system_resolvers(pr->pr_ipc);
+	send_resolvers(pr->pr_ipc, conf);
 	send_own_addresses(pr->pr_ipc);
 	TAILQ_FOREACH(nt, &conf->cf_address_deny, nt_entry)
 		ipc_send(pr->pr_ipc, -1, CONF_DENY_NET, conf_deny_net,
@@ -182,11 +197,38 @@ send_file(struct proc *pr, struct runtime *rt, enum file_kind what,
 		ipc_send(pr->pr_ipc, fd, CONF_FILE, conf_file, .what = what);
 }
 
+/*
+ * A decider is no origin: without a file of its own it is verified as the
+ * system verifies.  Where the system has nothing it cannot be asked.
+ */
+static void
+send_decider_trust(struct proc *pr, struct runtime *rt,
+    const struct conf_decider *dc)
+{
+	int	 fd;
+
+	if (dc->dc_trust_file != NULL || dc->dc_url == NULL) {
+		send_file(pr, rt, FILE_TRUST, dc->dc_trust_file);
+		return;
+	}
+	fd = open(SYSTEM_BUNDLE, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	if (fd == -1)
+		log_warn("decider \"%s\": %s", dc->dc_name, SYSTEM_BUNDLE);
+	else
+		ipc_send(pr->pr_ipc, fd, CONF_FILE, conf_file,
+		    .what = FILE_TRUST);
+}
+
 static void
 slice_deciderd(struct proc *pr, const struct config *conf, struct runtime *rt)
 {
 	const struct conf_decider	*dc;
 
+	TAILQ_FOREACH(dc, &conf->cf_deciders, dc_entry)
+		if (dc->dc_url != NULL) {
+			send_resolvers(pr->pr_ipc, conf);
+			break;
+		}
 	TAILQ_FOREACH(dc, &conf->cf_deciders, dc_entry) {
 		ipc_send(pr->pr_ipc, -1, CONF_DECIDER, conf_decider,
 		    .name = dc->dc_name, .kind = dc->dc_kind,
@@ -196,7 +238,7 @@ slice_deciderd(struct proc *pr, const struct config *conf, struct runtime *rt)
 		    .concurrency = dc->dc_concurrency);
 		send_file(pr, rt, FILE_KEY, dc->dc_key_file);
 		send_file(pr, rt, FILE_PROMPT, dc->dc_prompt_file);
-		send_file(pr, rt, FILE_TRUST, dc->dc_trust_file);
+		send_decider_trust(pr, rt, dc);
 	}
 }
 
@@ -219,6 +261,18 @@ slice_k8sd(struct proc *pr, const struct config *conf, struct runtime *rt)
 	}
 }
 
+/* Whether it has something to say of a connection of which nothing is read. */
+static bool
+policy_asks(const struct conf_policy *pl)
+{
+	const struct conf_rule	*ru;
+
+	TAILQ_FOREACH(ru, &pl->pl_rules, ru_entry)
+		if (ru->ru_tcp || ru->ru_kind == RULE_PASS)
+			return true;
+	return pl->pl_refuse == REFUSE_ALERT;
+}
+
 static void
 slice_engine(struct proc *pr, const struct config *conf, struct runtime *rt)
 {
@@ -232,6 +286,7 @@ slice_engine(struct proc *pr, const struct config *conf, struct runtime *rt)
 	ss = conf_session_find(conf, pr->pr_session->se_name);
 	ipc_send(pr->pr_ipc, -1, CONF_ENGINE, conf_engine,
 	    .policy = pl->pl_name, .refuse = pl->pl_refuse,
+	    .asks = policy_asks(pl),
 	    .capture = pl->pl_capture, .capture_hash = pl->pl_capture_hash,
 	    .quota_out = pl->pl_quota_out,
 	    .connections = conf->cf_limit[CONF_LIMIT_CONNECTIONS],

@@ -20,7 +20,9 @@
  * put in front by client_send().
  */
 
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "policyd.h"
 
@@ -77,4 +79,43 @@ answer_end(size_t *len)
 	log_warnx("answer: %s", jsonw_error(&writer));
 	*len = sizeof(internal) - 1;
 	return internal;
+}
+
+void
+put_str(struct jsonw *w, const char *key, const char *value)
+{
+	jsonw_key(w, key);
+	jsonw_str(w, value);
+}
+
+void
+put_uint(struct jsonw *w, const char *key, uint64_t value)
+{
+	jsonw_key(w, key);
+	jsonw_uint(w, value);
+}
+
+void
+put_bool(struct jsonw *w, const char *key, int value)
+{
+	jsonw_key(w, key);
+	jsonw_bool(w, value);
+}
+
+/* To the millisecond, as in records; null for what has not begun. */
+void
+put_time(struct jsonw *w, const char *key, uint64_t ns)
+{
+	char		 date[sizeof("2026-01-02T03:04:05")], text[40];
+	struct tm	 tm;
+	time_t		 t = ns / 1000000000;
+
+	if (ns == 0 || gmtime_r(&t, &tm) == NULL ||
+	    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm) == 0) {
+		put_str(w, key, NULL);
+		return;
+	}
+	snprintf(text, sizeof(text), "%s.%03uZ", date,
+	    (unsigned int)(ns / 1000000 % 1000));
+	put_str(w, key, text);
 }

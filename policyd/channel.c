@@ -24,11 +24,15 @@
 
 struct ipc	*channel_recorder;
 struct ipc	*channel_dialer;
+struct ipc	*channel_deciderd;
 
 static struct ipc	*channels[ROLE_MAX];
 
 static const ipc_handler recorder_handlers[MSG_MAX] = {
 	[MSG_AUDIT_STATUS] = policyd_recorder_audit_status,
+};
+static const ipc_handler deciderd_handlers[MSG_MAX] = {
+	[MSG_ANSWER] = policyd_deciderd_answer,
 };
 static const ipc_handler silent_handlers[MSG_MAX];
 
@@ -40,6 +44,9 @@ channel_open(enum role peer, int fd, const ipc_handler *handlers)
 	channels[peer] = child_peer(peer, fd, handlers);
 	channel_recorder = channels[ROLE_RECORDER];
 	channel_dialer = channels[ROLE_DIALER];
+	channel_deciderd = channels[ROLE_DECIDERD];
+	if (peer == ROLE_DECIDERD)
+		channel_deciderd->ip_drained = judges_drained;
 	return 0;
 }
 
@@ -49,8 +56,9 @@ policyd_channel(const struct msg_channel *mc, int fd)
 	switch (mc->peer) {
 	case ROLE_RECORDER:
 		return channel_open(ROLE_RECORDER, fd, recorder_handlers);
-	case ROLE_DIALER:
 	case ROLE_DECIDERD:
+		return channel_open(ROLE_DECIDERD, fd, deciderd_handlers);
+	case ROLE_DIALER:
 	case ROLE_K8SD:
 		return channel_open(mc->peer, fd, silent_handlers);
 	case ROLE_ENGINE:

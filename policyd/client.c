@@ -160,6 +160,17 @@ client_send(struct client *cl, const struct request_id *id, const char *body,
 	client_add_event(cl, &cl->cl_wev, 0);
 }
 
+/* The answer that was just written. */
+void
+client_answer(struct client *cl, const struct request *rq)
+{
+	const char	*body;
+	size_t		 len;
+
+	body = answer_end(&len);
+	client_send(cl, &rq->rq_id, body, len);
+}
+
 /* Everything is said: now the socket is the recorder's, by the parent. */
 static void
 client_hand_over(struct client *cl)

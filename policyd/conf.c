@@ -72,6 +72,7 @@ policyd_begin(uint64_t generation)
 	TAILQ_INIT(&sl->sl_listeners);
 	TAILQ_INIT(&sl->sl_policies);
 	TAILQ_INIT(&sl->sl_sessions);
+	RB_INIT(&sl->sl_judges);
 	slice_candidate = sl;
 }
 
@@ -97,6 +98,7 @@ slice_free(struct slice *sl)
 		TAILQ_REMOVE(&sl->sl_sessions, ss, ss_entry);
 		free(ss);
 	}
+	judges_free(sl);
 	free(sl);
 }
 
@@ -139,21 +141,48 @@ slice_refuse(char *why, size_t len, const char *fmt, ...)
 	return -1;
 }
 
-/* The rules are complete: what a grant has to carry must fit into one. */
+/*
+ * The rules are complete: what a grant or a question has to carry must fit
+ * into one, and there is somebody to ask.
+ */
+static int
+rule_ready(struct slice *sl, const struct policy *pl, const struct rule *ru,
+    char *why, size_t len)
+{
+	const struct conditions	*deciders = &ru->ru_conditions[COND_DECIDER];
+	const struct condition	*co;
+	char			 nets[PATH_LEN + 1];
+
+	if (rule_nets(ru, nets, sizeof(nets)) == -1)
+		return slice_refuse(why, len, "policy %s: rule %u opens too "
+		    "many prefixes", pl->pl_name, ru->ru_index);
+	if (!context_rule_fits(ru))
+		return slice_refuse(why, len, "policy %s: rule %u has more "
+		    "than %d bytes of metadata", pl->pl_name, ru->ru_index,
+		    METADATA_LEN);
+	if ((ru->ru_kind == RULE_DECIDE || ru->ru_kind == RULE_NARROW) &&
+	    TAILQ_EMPTY(deciders))
+		return slice_refuse(why, len, "policy %s: rule %u asks nobody",
+		    pl->pl_name, ru->ru_index);
+	TAILQ_FOREACH(co, deciders, co_entry)
+		if (judge_find(sl, co->co_text) == NULL)
+			return slice_refuse(why, len, "policy %s: rule %u asks "
+			    "%s, which is no decider", pl->pl_name,
+			    ru->ru_index, co->co_text);
+	return 0;
+}
+
 static int
 slice_ready(struct slice *sl, char *why, size_t len)
 {
 	struct policy	*pl;
-	char		 nets[PATH_LEN + 1];
 	uint32_t	 i;
 
 	TAILQ_FOREACH(pl, &sl->sl_policies, pl_entry) {
 		for (i = 0; i < pl->pl_nrules; i++)
-			if (rule_nets(pl->pl_rules[i], nets,
-			    sizeof(nets)) == -1)
-				return slice_refuse(why, len, "policy %s: rule "
-				    "%u opens too many prefixes", pl->pl_name,
-				    i);
+			if (rule_ready(sl, pl, pl->pl_rules[i], why,
+			    len) == -1)
+				return -1;
 		policy_ready(pl);
 	}
 	return 0;
@@ -199,11 +228,13 @@ policyd_commit(void)
 {
 	struct slice	*old = slice_running;
 
+	pending_recall();
 	slice_running = slice_candidate;
 	slice_candidate = NULL;
 	slice_free(old);
 	control_listen(&slice_running->sl_listeners);
 	session_sweep();
+	pending_resume();
 }
 
 void
@@ -244,6 +275,7 @@ policyd_parent_conf_limits(struct ipc *ip, const union msg *m)
 	slice_candidate->sl_limited = 1;
 	slice_candidate->sl_clients = m->conf_limits.clients;
 	slice_candidate->sl_sessions_max = m->conf_limits.sessions;
+	slice_candidate->sl_pending_max = m->conf_limits.pending;
 	return 0;
 }
 

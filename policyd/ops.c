@@ -48,6 +48,16 @@ static const struct op ops[] = {
 	{ "events.follow", 1, 0, F(SESSION) | F(KINDS), 0, op_events_follow },
 	{ "session.start", 0, 1, F(SESSION) | F(POLICY), 0, op_session_start },
 	{ "session.wait", 1, 0, 0, F(SESSION), op_session_wait },
+	{ "session.message", 0, 0, 0, F(WHOSE) | F(ROLE) | F(CONTENT),
+	    op_session_message },
+	{ "session.metadata", 0, 0, 0, F(WHOSE) | F(METADATA),
+	    op_session_metadata },
+	{ "pending.list", 1, 0, 0, 0, op_pending_list },
+	{ "pending.wait", 1, 0, 0, F(VERSION), op_pending_wait },
+	{ "pending.answer", 0, 0, F(REASON) | F(REMEMBER),
+	    F(PENDING) | F(DECISION), op_pending_answer },
+	{ "cache.list", 1, 0, F(WHOSE), 0, op_cache_list },
+	{ "cache.clear", 0, 0, F(WHOSE) | F(HOST), 0, op_cache_clear },
 };
 
 static const struct op *

@@ -34,6 +34,7 @@
 #include <event2/event_struct.h>
 
 #include "child.h"
+#include "decide.h"
 #include "ipc.h"
 #include "jsonw.h"
 #include "log.h"
@@ -63,6 +64,8 @@ struct slice {
 	uint32_t		 sl_clients;
 	uint32_t		 sl_sessions_max;	/* of every kind */
 	uint32_t		 sl_nsessions;
+	uint32_t		 sl_pending_max;
+	struct judges		 sl_judges;
 	struct listeners	 sl_listeners;
 	struct policies		 sl_policies;
 	struct slice_sessions	 sl_sessions;
@@ -89,6 +92,7 @@ int	 policyd_parent_conf_cond(struct ipc *, const union msg *);
 /* channel.c */
 extern struct ipc	*channel_recorder;
 extern struct ipc	*channel_dialer;
+extern struct ipc	*channel_deciderd;
 
 int	 policyd_channel(const struct msg_channel *, int);
 
@@ -107,7 +111,6 @@ enum session_kind {
 
 struct waiter;
 TAILQ_HEAD(waiters, waiter);
-
 struct session {
 	RB_ENTRY(session)	 se_entry;
 	enum session_kind	 se_kind;
@@ -122,6 +125,13 @@ struct session {
 	int			 se_bye;	/* its engine ends in order */
 	uint32_t		 se_cookie;	/* the parent is asked, or 0 */
 	struct waiters		 se_waiters;	/* for its end */
+	struct context		 se_context;
+	struct cache		 se_cache;
+	struct storm		 se_storm;
+	struct pendings		 se_pendings;
+	uint32_t		 se_npendings;
+	struct leaders		 se_leaders;	/* of these, by question */
+	struct turns		 se_turns;
 };
 RB_HEAD(sessions, session);
 RB_PROTOTYPE(sessions, session, se_entry, session_cmp);
@@ -137,9 +147,15 @@ void	 session_forget(struct session *, const char *);
 int	 session_attach(const struct msg_channel *, int);
 void	 session_sweep(void);
 void	 session_stop(void);
+uint64_t session_clock(void);
 
 /* verdict.c */
 int	 policyd_engine_ask(struct ipc *, const union msg *);
+void	 verdict_evaluate(const struct session *, const struct subject *,
+	    struct policy_verdict *);
+void	 verdict_give(const struct session *, uint32_t, uint32_t,
+	    const struct subject *, struct policy_verdict *, const char *,
+	    uint64_t);
 
 /* passed.c: what clients pass beside their bytes. */
 struct passed {
@@ -182,6 +198,16 @@ enum field {
 	FIELD_SESSION,
 	FIELD_KINDS,
 	FIELD_POLICY,
+	FIELD_WHOSE,
+	FIELD_ROLE,
+	FIELD_CONTENT,
+	FIELD_METADATA,
+	FIELD_VERSION,
+	FIELD_PENDING,
+	FIELD_DECISION,
+	FIELD_REASON,
+	FIELD_REMEMBER,
+	FIELD_HOST,
 	FIELD_MAX
 };
 
@@ -210,6 +236,9 @@ int	 request_level(struct request *, uint8_t *);
 int	 request_session(struct request *, const char **);
 int	 request_kinds(struct request *, uint32_t *);
 int	 request_policy(struct request *, const char **);
+int	 request_name(struct request *, enum field, const char **);
+const char *request_text(const struct request *, enum field);
+int	 request_is(const struct request *, enum field);
 void	 request_free(struct request *);
 
 /* answer.c: the bodies of answers, objects without the id. */
@@ -218,6 +247,10 @@ void	 request_free(struct request *);
 struct jsonw	*answer_ok(void);
 struct jsonw	*answer_error(const char *, const char *, size_t);
 const char	*answer_end(size_t *);
+void		 put_str(struct jsonw *, const char *, const char *);
+void		 put_uint(struct jsonw *, const char *, uint64_t);
+void		 put_bool(struct jsonw *, const char *, int);
+void		 put_time(struct jsonw *, const char *, uint64_t);
 
 /*
  * A connection to a control socket.  Nothing is read from it before the
@@ -262,6 +295,7 @@ struct client	*client_new(int, int);
 void	 client_open(struct client *);
 void	 client_send(struct client *, const struct request_id *, const char *,
 	    size_t);
+void	 client_answer(struct client *, const struct request *);
 void	 client_settle(struct client *);
 void	 client_follow(struct client *, uint32_t, const char *);
 void	 client_hang_up(struct client *);
@@ -274,7 +308,8 @@ enum waiter_kind {
 	WAIT_STATUS,
 	WAIT_RELOAD,
 	WAIT_START,
-	WAIT_END
+	WAIT_END,
+	WAIT_PENDING
 };
 
 struct waiter {
@@ -312,6 +347,16 @@ int	 op_session_start(struct client *, struct request *);
 int	 op_session_wait(struct client *, struct request *);
 void	 run_ended(struct session *, const char *);
 int	 policyd_parent_session_done(struct ipc *, const union msg *);
+
+/* ops_decide.c */
+int	 op_pending_list(struct client *, struct request *);
+int	 op_pending_wait(struct client *, struct request *);
+int	 op_pending_answer(struct client *, struct request *);
+int	 op_cache_list(struct client *, struct request *);
+int	 op_cache_clear(struct client *, struct request *);
+int	 op_session_message(struct client *, struct request *);
+int	 op_session_metadata(struct client *, struct request *);
+void	 pending_changed(void);
 
 /* status.c */
 void	 status_ask(struct waiter *);

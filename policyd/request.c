@@ -33,6 +33,8 @@
 static int	 is_integer(const cJSON *);
 static int	 is_string(const cJSON *);
 static int	 is_string_list(const cJSON *);
+static int	 is_string_map(const cJSON *);
+static int	 is_boolean(const cJSON *);
 
 static const struct {
 	const char	 *name;
@@ -46,6 +48,17 @@ static const struct {
 	[FIELD_KINDS] = { "kinds", "an array of strings, not empty",
 	    is_string_list },
 	[FIELD_POLICY] = { "policy", "a string", is_string },
+	[FIELD_WHOSE] = { "session", "a string", is_string },
+	[FIELD_ROLE] = { "role", "a string", is_string },
+	[FIELD_CONTENT] = { "content", "a string", is_string },
+	[FIELD_METADATA] = { "metadata", "an object of strings, no name twice",
+	    is_string_map },
+	[FIELD_VERSION] = { "version", "an integer", is_integer },
+	[FIELD_PENDING] = { "pending", "a string", is_string },
+	[FIELD_DECISION] = { "decision", "a string", is_string },
+	[FIELD_REASON] = { "reason", "a string", is_string },
+	[FIELD_REMEMBER] = { "remember", "a boolean", is_boolean },
+	[FIELD_HOST] = { "host", "a string", is_string },
 };
 
 static int
@@ -74,6 +87,30 @@ is_string_list(const cJSON *v)
 		if (!is_string(item))
 			return 0;
 	return 1;
+}
+
+/* No name twice; METADATA_MAX keeps what is quadratic small. */
+static int
+is_string_map(const cJSON *v)
+{
+	const cJSON	*item, *other;
+
+	if (!cJSON_IsObject(v) || cJSON_GetArraySize(v) > METADATA_MAX)
+		return 0;
+	cJSON_ArrayForEach(item, v) {
+		if (!is_string(item))
+			return 0;
+		for (other = v->child; other != item; other = other->next)
+			if (strcmp(other->string, item->string) == 0)
+				return 0;
+	}
+	return 1;
+}
+
+static int
+is_boolean(const cJSON *v)
+{
+	return cJSON_IsBool(v);
 }
 
 int
@@ -238,8 +275,21 @@ request_level(struct request *rq, uint8_t *level)
 	return 0;
 }
 
+/* "" for none; and whether a boolean is there and true. */
+const char *
+request_text(const struct request *rq, enum field f)
+{
+	return rq->rq_fields[f] != NULL ? rq->rq_fields[f]->valuestring : "";
+}
+
+int
+request_is(const struct request *rq, enum field f)
+{
+	return rq->rq_fields[f] != NULL && cJSON_IsTrue(rq->rq_fields[f]);
+}
+
 /* A name as egressd.conf(5) has them; "" for none. */
-static int
+int
 request_name(struct request *rq, enum field f, const char **name)
 {
 	static const char	 legal[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"

@@ -49,7 +49,7 @@ session_cmp(const struct session *a, const struct session *b)
 	return strcmp(a->se_name, b->se_name);
 }
 
-static uint64_t
+uint64_t
 session_clock(void)
 {
 	struct timespec	 ts;
@@ -80,6 +80,7 @@ session_lose_engine(struct session *se, const char *reason)
 	if (se->se_state == SESSION_RUNNING)
 		session_record(se, RECORD_SESSION_ENDED, session_clock(),
 		    reason);
+	pending_drop(se);
 	ipc_free(se->se_engine);
 	se->se_engine = NULL;
 	se->se_state = SESSION_WAITING;
@@ -165,6 +166,11 @@ session_new(const char *name, const char *policy)
 	strlcpy(se->se_name, name, sizeof(se->se_name));
 	strlcpy(se->se_policy, policy, sizeof(se->se_policy));
 	TAILQ_INIT(&se->se_waiters);
+	TAILQ_INIT(&se->se_pendings);
+	TAILQ_INIT(&se->se_turns);
+	RB_INIT(&se->se_leaders);
+	context_init(&se->se_context);
+	cache_init(&se->se_cache);
 	RB_INSERT(sessions, &sessions, se);
 	session_count++;
 	return se;
@@ -187,6 +193,7 @@ session_forget(struct session *se, const char *reason)
 {
 	session_lose_engine(se, reason);
 	run_ended(se, reason);
+	context_free(&se->se_context);
 	RB_REMOVE(sessions, &sessions, se);
 	session_count--;
 	free(se);

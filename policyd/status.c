@@ -21,10 +21,8 @@
  * next, so that no answer is older than its question.
  */
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "policyd.h"
 
@@ -123,38 +121,6 @@ status_ask(struct waiter *wt)
 }
 
 static void
-put_str(struct jsonw *w, const char *key, const char *value)
-{
-	jsonw_key(w, key);
-	jsonw_str(w, value);
-}
-
-static void
-put_uint(struct jsonw *w, const char *key, uint64_t value)
-{
-	jsonw_key(w, key);
-	jsonw_uint(w, value);
-}
-
-/* To the millisecond, as in records; null for what has not begun. */
-static void
-put_time(struct jsonw *w, const char *key, uint64_t ns)
-{
-	char		 date[sizeof("2026-01-02T03:04:05")], text[40];
-	struct tm	 tm;
-	time_t		 t = ns / 1000000000;
-
-	if (ns == 0 || gmtime_r(&t, &tm) == NULL ||
-	    strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm) == 0) {
-		put_str(w, key, NULL);
-		return;
-	}
-	snprintf(text, sizeof(text), "%s.%03uZ", date,
-	    (unsigned int)(ns / 1000000 % 1000));
-	put_str(w, key, text);
-}
-
-static void
 put_processes(struct jsonw *w)
 {
 	const struct proc	*pr;
@@ -193,6 +159,8 @@ put_sessions(struct jsonw *w)
 		put_str(w, "state", states[se->se_state]);
 		put_time(w, "started_at", se->se_started);
 		put_uint(w, "restarts", se->se_restarts);
+		put_uint(w, "pending", se->se_npendings);
+		put_bool(w, "paused", storm_paused(&se->se_storm, clock_ms()));
 		jsonw_end(w);
 	}
 	jsonw_end(w);
@@ -209,6 +177,32 @@ put_policies(struct jsonw *w)
 		jsonw_object(w);
 		put_str(w, "name", pl->pl_name);
 		put_uint(w, "rules", pl->pl_nrules);
+		jsonw_end(w);
+	}
+	jsonw_end(w);
+}
+
+static void
+put_deciders(struct jsonw *w)
+{
+	static const char *const	 kinds[DECIDER_KIND_MAX] = {
+		[DECIDER_AGENT] = "agent",
+		[DECIDER_WEBHOOK] = "webhook",
+		[DECIDER_EXEC] = "exec",
+		[DECIDER_SOCKET] = "socket",
+		[DECIDER_OPERATOR] = "operator",
+	};
+	struct judge	*ju;
+
+	jsonw_key(w, "deciders");
+	jsonw_array(w);
+	RB_FOREACH(ju, judges, &slice_running->sl_judges) {
+		jsonw_object(w);
+		put_str(w, "name", ju->ju_name);
+		put_str(w, "kind", kinds[ju->ju_kind]);
+		put_uint(w, "asked", ju->ju_asked);
+		put_uint(w, "waiting", ju->ju_waiting);
+		put_str(w, "breaker", breaker_word(&ju->ju_breaker));
 		jsonw_end(w);
 	}
 	jsonw_end(w);
@@ -245,6 +239,7 @@ survey_progress(void)
 	put_processes(w);
 	put_sessions(w);
 	put_policies(w);
+	put_deciders(w);
 	put_audit(w);
 	survey_finish();
 }

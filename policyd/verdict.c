@@ -94,7 +94,8 @@ verdict_deny(struct policy_verdict *pv, const char *reason)
 }
 
 static void
-verdict_send(struct ipc *ip, uint32_t id, const struct policy_verdict *pv)
+verdict_send(struct ipc *ip, uint32_t id, const struct policy_verdict *pv,
+    const char *decider, uint64_t waited)
 {
 	const struct rule	*ru = pv->pv_rule;
 
@@ -105,12 +106,13 @@ verdict_send(struct ipc *ip, uint32_t id, const struct policy_verdict *pv)
 	    .rule = ru != NULL ? ru->ru_index : RULE_NONE,
 	    .generation = slice_running != NULL ?
 	    slice_running->sl_generation : 0,
-	    .body = pv->pv_body, .reason = pv->pv_reason);
+	    .body = pv->pv_body, .reason = pv->pv_reason, .decider = decider,
+	    .waited_ms = waited > UINT32_MAX ? UINT32_MAX : waited);
 }
 
 /* That the prefixes fit was seen to before the rules came into force. */
 static void
-grant_send(const struct ipc *ip, const struct msg_ask *ma,
+grant_send(const struct ipc *ip, uint32_t dial, const struct subject *sj,
     const struct rule *ru)
 {
 	char	 nets[PATH_LEN + 1] = "";
@@ -118,9 +120,9 @@ grant_send(const struct ipc *ip, const struct msg_ask *ma,
 	if (ru != NULL && rule_nets(ru, nets, sizeof(nets)) == -1)
 		fatalx("%s: rule %u", __func__, ru->ru_index);
 	ipc_send(channel_dialer, -1, GRANT, grant,
-	    .instance = ip->ip_instance, .dial = ma->dial, .port = ma->port,
-	    .to_private = ru != NULL && ru->ru_to_private, .host = ma->host,
-	    .nets = nets);
+	    .instance = ip->ip_instance, .dial = dial, .port = sj->sj_port,
+	    .to_private = ru != NULL && ru->ru_to_private,
+	    .host = sj->sj_host, .nets = nets);
 }
 
 /*
@@ -128,34 +130,61 @@ grant_send(const struct ipc *ip, const struct msg_ask *ma,
  * dialer that does not keep up is given no more: it is the engines that fill
  * its queue, and what overflows it would end the daemon.
  */
-int
-policyd_engine_ask(struct ipc *ip, const union msg *m)
+void
+verdict_give(const struct session *se, uint32_t id, uint32_t dial,
+    const struct subject *sj, struct policy_verdict *pv, const char *decider,
+    uint64_t waited)
 {
-	const struct session	*se = ip->ip_arg;
-	const struct msg_ask	*ma = &m->ask;
-	struct policy_request	 pr;
-	struct policy_verdict	 pv;
-	int			 dial;
-
-	if (ask_check(ip, ma) == -1)
-		return -1;
-	pr.pr_host = ma->host;
-	pr.pr_port = ma->port;
-	pr.pr_scheme = ma->scheme;
-	pr.pr_method = ma->method;
-	pr.pr_path = ma->path;
-	if (se->se_rules != NULL)
-		policy_evaluate(se->se_rules, &pr, &pv);
-	else
-		verdict_deny(&pv, "default_deny");
-	dial = pv.pv_verdict == VERDICT_ALLOW && ma->dial != 0;
-	if (dial && (channel_dialer == NULL || channel_dialer->ip_congested)) {
-		verdict_deny(&pv, "upstream_unreachable: too many connections "
+	if (pv->pv_verdict != VERDICT_ALLOW)
+		dial = 0;
+	if (dial != 0 &&
+	    (channel_dialer == NULL || channel_dialer->ip_congested)) {
+		verdict_deny(pv, "upstream_unreachable: too many connections "
 		    "are being made");
 		dial = 0;
 	}
-	verdict_send(ip, ma->id, &pv);
-	if (dial)
-		grant_send(ip, ma, pv.pv_rule);
+	verdict_send(se->se_engine, id, pv, decider, waited);
+	if (dial != 0)
+		grant_send(se->se_engine, dial, sj, pv->pv_rule);
+}
+
+void
+verdict_evaluate(const struct session *se, const struct subject *sj,
+    struct policy_verdict *pv)
+{
+	struct policy_request	 pr;
+
+	pr.pr_host = sj->sj_host;
+	pr.pr_port = sj->sj_port;
+	pr.pr_scheme = sj->sj_scheme;
+	pr.pr_method = sj->sj_method;
+	pr.pr_path = sj->sj_path;
+	if (se->se_rules != NULL)
+		policy_evaluate(se->se_rules, &pr, pv);
+	else
+		verdict_deny(pv, "default_deny");
+}
+
+int
+policyd_engine_ask(struct ipc *ip, const union msg *m)
+{
+	struct session		*se = ip->ip_arg;
+	const struct msg_ask	*ma = &m->ask;
+	struct policy_verdict	 pv;
+	struct subject		 sj;
+
+	if (ask_check(ip, ma) == -1)
+		return -1;
+	sj.sj_scheme = ma->scheme;
+	sj.sj_port = ma->port;
+	sj.sj_length = ma->length;
+	sj.sj_host = ma->host;
+	sj.sj_method = ma->method;
+	sj.sj_path = ma->path;
+	verdict_evaluate(se, &sj, &pv);
+	if (pv.pv_asks > 0)
+		pending_ask(se, &sj, ma->id, ma->dial, &pv);
+	else
+		verdict_give(se, ma->id, ma->dial, &sj, &pv, "", 0);
 	return 0;
 }

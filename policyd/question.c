@@ -1,0 +1,72 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * policyd: a question as deciders read it, described in egressd.conf(5).
+ * Much in it was chosen by the agent that is to be judged.  It is one JSON
+ * document, every text in it is bounded, and what was cut is marked, so that
+ * length cannot hide what matters.
+ */
+
+#include "policyd.h"
+
+/* What `messages_dropped' and its number need. */
+#define SLACK	64
+
+static struct jsonw	 writer;
+
+static void
+put_request(struct jsonw *w, const struct subject *sj)
+{
+	jsonw_key(w, "request");
+	jsonw_object(w);
+	subject_put(w, sj, 1);
+	jsonw_key(w, "body_bytes");
+	if (sj->sj_length == UINT64_MAX)
+		jsonw_null(w);
+	else
+		jsonw_uint(w, sj->sj_length);
+	jsonw_end(w);
+}
+
+static const char *
+write_question(const struct pending *pe, size_t room, size_t *len)
+{
+	const struct session	*se = pe->pe_session;
+	const struct rule	*ru = pending_rule(pe);
+	struct jsonw		*w = &writer;
+
+	if (w->jw_max == 0)
+		jsonw_init(w, QUESTION_LEN);
+	jsonw_reset(w);
+	jsonw_object(w);
+	put_str(w, "session_id", se->se_name);
+	context_put_messages(w, &se->se_context, ru->ru_messages, room);
+	put_request(w, &pe->pe_subject);
+	jsonw_key(w, "metadata");
+	context_put_metadata(w, se->se_context.cx_metadata, ru);
+	jsonw_end(w);
+	return jsonw_finish(w, len);
+}
+
+/* Messages take the room that the rest leaves. */
+const char *
+question_make(const struct pending *pe, size_t *len)
+{
+	if (write_question(pe, 0, len) == NULL || *len + SLACK > QUESTION_LEN)
+		return NULL;
+	return write_question(pe, QUESTION_LEN - SLACK - *len, len);
+}

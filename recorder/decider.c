@@ -1,0 +1,84 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+
+/*
+ * The recorder runs this: what policyd says about deciders that failed.  What
+ * the question was about, an agent has chosen, and secrets in it are redacted
+ * as in any record.
+ */
+
+#include "recorder.h"
+
+static void
+put_text(struct jsonw *w, const char *key, const char *text)
+{
+	jsonw_key(w, key);
+	jsonw_str(w, *text != '\0' ? text : NULL);
+}
+
+static void
+put_request(struct jsonw *w, const struct msg_record_decider *md)
+{
+	static const char *const	 schemes[URL_SCHEME_MAX] = {
+		[URL_HTTP] = "http", [URL_HTTPS] = "https", [URL_TCP] = "tcp",
+	};
+	static char			 path[URL_LEN + 1];
+
+	jsonw_key(w, "request");
+	jsonw_object(w);
+	put_text(w, "host", md->host);
+	jsonw_key(w, "port");
+	jsonw_uint(w, md->port);
+	put_text(w, "scheme", schemes[md->scheme]);
+	put_text(w, "method", md->method);
+	put_text(w, "path", redact_path(md->session, md->path, path,
+	    sizeof(path)));
+	jsonw_end(w);
+}
+
+/* As in the final record of the request, and what went wrong. */
+static void
+put_decider(struct jsonw *w, const struct msg_record_decider *md)
+{
+	jsonw_key(w, "decider");
+	jsonw_object(w);
+	put_text(w, "name", md->decider);
+	jsonw_key(w, "latency_ms");
+	jsonw_uint(w, md->waited_ms);
+	put_text(w, "detail", md->detail);
+	jsonw_end(w);
+}
+
+int
+recorder_policyd_record_decider(struct ipc *ip, const union msg *m)
+{
+	const struct msg_record_decider	*md = &m->record_decider;
+	struct jsonw			*w;
+
+	if (md->scheme >= URL_SCHEME_MAX)
+		return ipc_bad(ip, "scheme %u", md->scheme);
+	if (*md->session == '\0' || *md->decider == '\0')
+		return ipc_bad(ip, "record about a decider without a name");
+	w = chain_begin(RECORD_DECIDER_FAILURE, md->at, md->session);
+	if (w == NULL)
+		return 0;
+	put_request(w, md);
+	put_text(w, "reason", md->reason);
+	put_decider(w, md);
+	chain_end();
+	return 0;
+}
