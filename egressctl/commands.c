@@ -114,6 +114,84 @@ const struct command command_verify = {
 	.co_show = verify_put,
 };
 
+const struct command command_replay = {
+	.co_synopsis = "replay [-p POLICY] FILE [session ID]",
+	.co_help = "show what another policy would change",
+	.co_run = replay_run,
+	.co_show = replay_put,
+	.co_options = "p:v",
+	.co_option = replay_option,
+};
+
+const struct command command_pending = {
+	.co_synopsis = "pending",
+	.co_help = "show the questions that wait for an answer",
+	.co_run = command_ask,
+	.co_op = "pending.list",
+	.co_show = pending_put,
+};
+
+const struct command command_answer = {
+	.co_synopsis = "answer [-c] ID allow|deny [REASON]",
+	.co_help = "answer one of them",
+	.co_run = command_ask,
+	.co_op = "pending.answer",
+	.co_ask = answer_ask,
+	.co_show = answer_put,
+	.co_options = "c",
+	.co_option = answer_option,
+};
+
+const struct command command_watch = {
+	.co_synopsis = "watch",
+	.co_help = "answer questions as they come",
+	.co_run = watch_run,
+	.co_op = "pending.wait",
+};
+
+const struct command command_cache_show = {
+	.co_synopsis = "cache show [SESSION]",
+	.co_help = "show the answers that are remembered",
+	.co_run = command_ask,
+	.co_op = "cache.list",
+	.co_ask = cache_show_ask,
+	.co_show = cache_show_put,
+};
+
+const struct command command_cache_clear = {
+	.co_synopsis = "cache clear [SESSION [HOST]]",
+	.co_help = "forget them",
+	.co_run = command_ask,
+	.co_op = "cache.clear",
+	.co_ask = cache_clear_ask,
+	.co_show = cache_clear_put,
+};
+
+const struct command command_message = {
+	.co_synopsis = "message SESSION ROLE TEXT",
+	.co_help = "tell deciders what was said in a session",
+	.co_run = command_ask,
+	.co_op = "session.message",
+	.co_ask = message_ask,
+};
+
+const struct command command_metadata = {
+	.co_synopsis = "metadata SESSION KEY=VALUE ...",
+	.co_help = "tell deciders about a session",
+	.co_run = command_ask,
+	.co_op = "session.metadata",
+	.co_ask = metadata_ask,
+};
+
+const struct command command_attack = {
+	.co_synopsis = "attack [-l] [-e ADDRESS] [CASE ...]",
+	.co_help = "try to get out of the sandbox we run in",
+	.co_run = attack_run,
+	.co_show = attack_put,
+	.co_options = "a:e:l",
+	.co_option = attack_option,
+};
+
 const struct command command_run = {
 	.co_synopsis = "run [options] -- COMMAND ...",
 	.co_help = "run a command in a sandbox, behind the gate",

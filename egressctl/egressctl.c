@@ -23,6 +23,7 @@
 #include <locale.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "egressctl.h"
@@ -43,35 +44,61 @@ usage(FILE *fp)
 	parser_list_commands(fp);
 }
 
-/* Takes the options at optind, up to the next word of the command. */
+static void __attribute__((__noreturn__))
+usage_short(void)
+{
+	fputs("usage: egressctl [-hjV] [-f file] [-s socket] command "
+	    "[argument ...]\n", stderr);
+	exit(EXIT_USAGE);
+}
+
+/* Those of the command are known once its name is. */
 static void
+take_option(struct invocation *in, int ch)
+{
+	switch (ch) {
+	case 'f':
+		in->in_conf = optarg;
+		break;
+	case 'h':
+		usage(stdout);
+		exit(output_finish(0));
+	case 'j':
+		in->in_output = &output_json;
+		break;
+	case 's':
+		in->in_socket = optarg;
+		break;
+	case 'V':
+		puts("egressctl " EGRESSD_VERSION);
+		exit(output_finish(0));
+	case '?':
+		usage_short();
+	default:
+		in->in_command->co_option(in, ch, optarg);
+	}
+}
+
+/*
+ * Takes the options at optind, up to the next word of the command.  1 if only
+ * words follow, after a "--"; getopt(3) is never shown one, as some then go to
+ * the end of the line at once.
+ */
+static int
 parse_options(struct invocation *in, int argc, char *argv[])
 {
+	char	set[32] = "+f:hjs:V";
 	int	ch;
 
-	while ((ch = getopt(argc, argv, "+f:hjs:V")) != -1) {
-		switch (ch) {
-		case 'f':
-			in->in_conf = optarg;
-			break;
-		case 'h':
-			usage(stdout);
-			exit(output_finish(0));
-		case 'j':
-			in->in_output = &output_json;
-			break;
-		case 's':
-			in->in_socket = optarg;
-			break;
-		case 'V':
-			puts("egressctl " EGRESSD_VERSION);
-			exit(output_finish(0));
-		default:
-			fputs("usage: egressctl [-hjV] [-f file] [-s socket] "
-			    "command [argument ...]\n", stderr);
-			exit(EXIT_USAGE);
-		}
-	}
+	if (in->in_command != NULL && in->in_command->co_options != NULL)
+		strlcat(set, in->in_command->co_options, sizeof(set));
+	while (optind < argc && strcmp(argv[optind], "--") != 0 &&
+	    (ch = getopt(argc, argv, set)) != -1)
+		take_option(in, ch);
+	if (optind == argc || strcmp(argv[optind], "--") != 0)
+		return 0;
+	optind++;
+	return 1;
 }
 
 int
@@ -83,6 +110,7 @@ main(int argc, char *argv[])
 	};
 	const struct command	*command;
 	struct parser		 parser;
+	int			 only_words = 0;
 
 	/* A reader that goes away ends us quietly, whatever we inherited. */
 	signal(SIGPIPE, SIG_DFL);
@@ -96,7 +124,8 @@ main(int argc, char *argv[])
 
 	parser_init(&parser);
 	for (;;) {
-		parse_options(&in, argc, argv);
+		if (!only_words)
+			only_words = parse_options(&in, argc, argv);
 		if (optind >= argc)
 			break;
 		if (parser_word(&parser, &in, argv[optind++]) == -1)

@@ -56,6 +56,10 @@
 #define EXIT_DENIED		1
 #define EXIT_DECIDER		3		/* a decider would be asked */
 
+/* Of "replay", which reads files, and of "attack". */
+#define EXIT_CHANGED		1
+#define EXIT_LEAKED		1
+
 /* Of "verify", which reads files. */
 #define EXIT_BROKEN		1
 #define EXIT_UNREADABLE		3
@@ -97,6 +101,9 @@ struct command {
 	const char	 *co_op;	/* of the request, egressd.sock(5) */
 	void		(*co_ask)(const struct invocation *, cJSON *);
 	void		(*co_show)(const cJSON *);
+	/* What getopt(3) takes after its name, besides the common ones. */
+	const char	 *co_options;
+	void		(*co_option)(struct invocation *, int, const char *);
 	/* Takes what follows its name on the command line, options and all. */
 	void		(*co_take)(struct invocation *, int, char *[]);
 };
@@ -122,8 +129,18 @@ struct invocation {
 	const char		*in_policy;
 	const char		*in_method;
 	const char		*in_url;
-	const char		**in_files;
-	size_t			 in_nfiles;
+	const char		*in_question;	/* ID of a pending one */
+	const char		*in_decision;
+	const char		*in_reason;
+	const char		*in_host;
+	const char		*in_role;
+	const char		*in_text;
+	const char		*in_evil;	/* must not be reached */
+	const char		**in_words;	/* files, pairs or cases */
+	size_t			 in_nwords;
+	int			 in_remember;
+	int			 in_verbose;
+	int			 in_list;
 };
 
 struct client {
@@ -154,6 +171,33 @@ enum visible {
 struct piece {
 	const char	*pc_text;
 	size_t		 pc_len;
+};
+
+#define SOURCE_LINE_MAX	(256 * 1024)	/* of a record, with its newline */
+
+enum next {
+	NEXT_LINE,
+	NEXT_END,
+	NEXT_TORN,		/* the file ends without a newline */
+	NEXT_TOO_LONG,
+	NEXT_FAILED		/* errno says why */
+};
+
+struct source {
+	const char	*so_name;
+	int		 so_fd;
+	size_t		 so_at;		/* of the next line */
+	size_t		 so_len;
+	char		 so_buf[SOURCE_LINE_MAX];
+};
+
+#define COLUMNS_MAX	8
+
+/* A member of the row, or what cn_put makes of it; as json_put. */
+struct column {
+	const char	 *cn_title;
+	const char	 *cn_member;
+	size_t		(*cn_put)(FILE *, const cJSON *);
 };
 
 struct strict {
@@ -188,6 +232,11 @@ extern const char	path_box[];
 extern const char	path_conf[];
 extern const char	path_socket[];
 
+/* attack.c */
+void	 attack_option(struct invocation *, int, const char *);
+int	 attack_run(const struct invocation *);
+void	 attack_put(const cJSON *);
+
 /* client.c */
 int	 client_open(struct client *, const char *);
 int	 client_try(struct client *, const char *);
@@ -205,8 +254,21 @@ extern const struct command	 command_log_level;
 extern const struct command	 command_events;
 extern const struct command	 command_test;
 extern const struct command	 command_verify;
+extern const struct command	 command_replay;
+extern const struct command	 command_pending;
+extern const struct command	 command_answer;
+extern const struct command	 command_watch;
+extern const struct command	 command_cache_show;
+extern const struct command	 command_cache_clear;
+extern const struct command	 command_message;
+extern const struct command	 command_metadata;
+extern const struct command	 command_attack;
 extern const struct command	 command_run;
 extern const struct command	 command_help;
+
+/* context.c */
+void	 message_ask(const struct invocation *, cJSON *);
+void	 metadata_ask(const struct invocation *, cJSON *);
 
 /* exchange.c */
 int	 command_ask(const struct invocation *);
@@ -238,6 +300,18 @@ const struct command *
 void	 parser_list_commands(FILE *);
 int	 parser_typos(const char *, const char *);
 
+/* pending.c */
+size_t	 request_put(FILE *, const cJSON *);
+size_t	 duration_put(FILE *, const cJSON *);
+void	 pending_put(const cJSON *);
+void	 answer_ask(const struct invocation *, cJSON *);
+void	 answer_option(struct invocation *, int, const char *);
+void	 answer_put(const cJSON *);
+void	 cache_show_ask(const struct invocation *, cJSON *);
+void	 cache_show_put(const cJSON *);
+void	 cache_clear_ask(const struct invocation *, cJSON *);
+void	 cache_clear_put(const cJSON *);
+
 /* private.c */
 int	 private_start(struct private *, struct client *, const char *,
 	    const char *, int);
@@ -248,9 +322,19 @@ void	 private_stop(struct private *, int);
 /* record.c */
 void	 record_put(const cJSON *);
 
+/* replay.c */
+void	 replay_option(struct invocation *, int, const char *);
+int	 replay_run(const struct invocation *);
+void	 replay_put(const cJSON *);
+
 /* run.c */
 void	 run_take(struct invocation *, int, char *[]);
 int	 run_run(const struct invocation *);
+
+/* source.c */
+struct source	*source_open(const char *);
+enum next	 source_line(struct source *, char **, size_t *);
+void		 source_close(struct source *);
 
 /* status.c */
 void	 status_put(const cJSON *);
@@ -259,11 +343,22 @@ void	 status_put(const cJSON *);
 void	 strict_init(struct strict *, const char *, size_t);
 int	 strict_member(struct strict *, struct piece *, struct piece *);
 
+/* table.c */
+void	 table_put(const cJSON *, const struct column *, size_t);
+int	 table_is_empty(const cJSON *);
+
 /* test.c */
 int	 test_run(const struct invocation *);
 void	 test_put(const cJSON *);
 
+/* tty.c */
+int	 tty_raw(void);
+void	 tty_restore(void);
+void	 tty_forget_input(void);
+size_t	 tty_width(void);
+
 /* url.c */
+const char *url_scheme_name(enum url_scheme);
 const char *url_parse(const char *, struct url *);
 
 /* verify.c */
@@ -274,5 +369,8 @@ void	 verify_put(const cJSON *);
 size_t	 utf8_decode(const char *, uint32_t *);
 size_t	 visible_put(FILE *, const char *, enum visible);
 void	 visible_put_json(FILE *, const char *);
+
+/* watch.c */
+int	 watch_run(const struct invocation *);
 
 #endif /* EGRESSCTL_H */

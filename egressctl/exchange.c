@@ -110,11 +110,14 @@ exchange(struct client *cl, const struct invocation *in, char **line,
 {
 	cJSON	*request;
 
-	if (client_open(cl, in->in_socket) == -1)
-		return EXIT_NO_DAEMON;
+	/* First, as it may read what people type, and the daemon waits. */
 	request = exchange_request(in->in_command->co_op);
 	if (in->in_command->co_ask != NULL)
 		in->in_command->co_ask(in, request);
+	if (client_open(cl, in->in_socket) == -1) {
+		cJSON_Delete(request);
+		return EXIT_NO_DAEMON;
+	}
 	if ((*answer = exchange_ask(cl, request, -1, line)) == NULL)
 		return EXIT_NO_DAEMON;
 	if (json_get(*answer, "error") == NULL)

@@ -33,6 +33,8 @@ static const struct {
 	const char	*hint;
 } hints[] = {
 	{ "busy", "a reload is under way; try again" },
+	{ "no_such_question", "it was answered already or has timed out; "
+	    "\"egressctl pending\" lists what still waits" },
 	{ "session_exists", "give the session another name with -n" },
 	{ "start_failed", "egressd's log says why" },
 	{ "unknown_policy", "name one of those that \"egressctl -j status\" "

@@ -29,7 +29,8 @@ text_answer(const struct command *command, const char *line,
     const cJSON *json)
 {
 	(void)line;
-	command->co_show(json);
+	if (command->co_show != NULL)
+		command->co_show(json);
 }
 
 static void

@@ -52,6 +52,8 @@ static struct {
 	size_t		 argc;
 	const char     **writable;	/* what the sandbox may write to */
 	size_t		 nwritable;
+	const char     **readable;	/* what else was asked to be shown */
+	size_t		 nreadable;
 	char		 engine[16];	/* box's end of the pair, for argv */
 	struct client	 client;
 	struct private	 private;
@@ -118,6 +120,7 @@ take_option(struct invocation *in, int ch)
 		box_option("-w", optarg);
 		break;
 	case 'x':
+		run.readable[run.nreadable++] = optarg;
 		box_option("-x", optarg);
 		break;
 	case 'X':
@@ -136,7 +139,8 @@ run_take(struct invocation *in, int argc, char *argv[])
 
 	if ((run.argv = calloc((size_t)argc + 8, sizeof(*run.argv))) == NULL ||
 	    (run.writable = calloc((size_t)argc, sizeof(*run.writable))) ==
-	    NULL)
+	    NULL || (run.readable = calloc((size_t)argc,
+	    sizeof(*run.readable))) == NULL)
 		err(EXIT_NO_RUN, NULL);
 	box_arg("egressd-box");
 	box_option("-e", run.engine);
@@ -201,6 +205,57 @@ warn_if_writable(const cJSON *file)
 		warn_if_below(real, run.writable[i]);
 	if (shows_working_directory(dir, sizeof(dir)))
 		warn_if_below(real, dir);
+}
+
+static int
+shows(const char *dir, const char *path)
+{
+	char	real[PATH_MAX];
+
+	return realpath(dir, real) != NULL && (strcmp(real, path) == 0 ||
+	    is_below(path, real));
+}
+
+/*
+ * A socket that can be seen can be connected to.  policyd hangs up on whoever
+ * lives in a sandbox, but one wall is not two.
+ */
+static int
+hides_directory(const char *path)
+{
+	static const char *const	system[] = { "/usr", "/bin", "/sbin",
+	    "/lib", "/etc", "/opt", "/nix/store", "/gnu/store" };
+	char				dir[PATH_MAX];
+	size_t				i;
+	int				seen = 0;
+
+	for (i = 0; i < run.nwritable; i++)
+		seen |= shows(run.writable[i], path);
+	for (i = 0; i < run.nreadable; i++)
+		seen |= shows(run.readable[i], path);
+	for (i = 0; i < sizeof(system) / sizeof(system[0]); i++)
+		seen |= shows(system[i], path);
+	if (shows_working_directory(dir, sizeof(dir)))
+		seen |= shows(dir, path);
+	return !seen;
+}
+
+static int
+check_directory(void)
+{
+	char	real[PATH_MAX];
+
+	if (run.directory == NULL)
+		return 0;
+	if (realpath(run.directory, real) == NULL) {
+		warn("%s", run.directory);
+		return -1;
+	}
+	if (hides_directory(real))
+		return 0;
+	warnx("-S %s: the sandbox would see the control socket there; name "
+	    "another directory", run.directory);
+	return -1;
 }
 
 /* ---- the daemon ---------------------------------------------------------- */
@@ -450,7 +505,9 @@ run_run(const struct invocation *in)
 	int	sv[2], status;
 
 	client_adopt(&run.client, -1, NULL);
-	if (find_daemon(in) == -1 || greet_daemon(in) == -1)
+	run.private.pv_log = -1;
+	if (check_directory() == -1 || find_daemon(in) == -1 ||
+	    greet_daemon(in) == -1)
 		goto fail;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) == -1) {
 		warn("socketpair");

@@ -18,77 +18,32 @@
  * egressctl: the answer to "status" as text.
  */
 
-#include <string.h>
 #include <time.h>
 
 #include "egressctl.h"
 
-#define COLUMNS_MAX	8
-
-struct column {
-	const char	*cn_title;
-	const char	*cn_member;
-};
-
 static const struct column processes[] = {
-	{ "PROCESS",	"role" },
-	{ "PID",	"pid" },
-	{ "SESSION",	"session_id" },
+	{ "PROCESS",	"role", NULL },
+	{ "PID",	"pid", NULL },
+	{ "SESSION",	"session_id", NULL },
 };
 
 static const struct column sessions[] = {
-	{ "SESSION",	"session_id" },
-	{ "KIND",	"kind" },
-	{ "POLICY",	"policy" },
-	{ "STATE",	"state" },
-	{ "STARTED",	"started_at" },
-	{ "RESTARTS",	"restarts" },
+	{ "SESSION",	"session_id", NULL },
+	{ "KIND",	"kind", NULL },
+	{ "POLICY",	"policy", NULL },
+	{ "STATE",	"state", NULL },
+	{ "STARTED",	"started_at", NULL },
+	{ "RESTARTS",	"restarts", NULL },
 };
 
 static void
-put_cell(size_t columns, size_t width, int last)
+put_section(const cJSON *rows, const struct column *columns, size_t n)
 {
-	if (last)
-		putchar('\n');
-	else
-		printf("%*s", (int)(width - columns) + 2, "");
-}
-
-static void
-measure(const cJSON *rows, const struct column *columns, size_t n,
-    size_t *widths)
-{
-	const cJSON	*row;
-	size_t		 i, width;
-
-	for (i = 0; i < n; i++) {
-		widths[i] = strlen(columns[i].cn_title);
-		cJSON_ArrayForEach(row, rows) {
-			width = json_put(NULL, json_get(row,
-			    columns[i].cn_member));
-			if (width > widths[i])
-				widths[i] = width;
-		}
-	}
-}
-
-static void
-put_table(const cJSON *rows, const struct column *columns, size_t n)
-{
-	const cJSON	*row;
-	size_t		 widths[COLUMNS_MAX], i;
-
-	if (!cJSON_IsArray(rows) || rows->child == NULL)
+	if (table_is_empty(rows))
 		return;
-	measure(rows, columns, n, widths);
 	putchar('\n');
-	for (i = 0; i < n; i++)
-		put_cell((size_t)printf("%s", columns[i].cn_title), widths[i],
-		    i == n - 1);
-	cJSON_ArrayForEach(row, rows)
-		for (i = 0; i < n; i++)
-			put_cell(json_put(stdout, json_get(row,
-			    columns[i].cn_member)), widths[i], i == n - 1);
+	table_put(rows, columns, n);
 }
 
 static void
@@ -139,8 +94,8 @@ status_put(const cJSON *answer)
 	put_line("log level", answer, "log_level");
 	put_line("clients", answer, "clients");
 	put_audit(json_get(answer, "audit"));
-	put_table(json_get(answer, "processes"), processes,
+	put_section(json_get(answer, "processes"), processes,
 	    sizeof(processes) / sizeof(processes[0]));
-	put_table(json_get(answer, "sessions"), sessions,
+	put_section(json_get(answer, "sessions"), sessions,
 	    sizeof(sessions) / sizeof(sessions[0]));
 }

@@ -23,9 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "conf.h"
 #include "egressctl.h"
-#include "policy.h"
+#include "offline.h"
 
 struct trial {
 	const struct invocation		*tr_in;
@@ -71,105 +70,18 @@ read_request(const struct invocation *in, struct url *ur)
 	return check_method(in->in_method, ur->ur_scheme);
 }
 
-static struct config *
-read_conf(const char *path)
-{
-	struct conf_errors	 errors = { .ce_count = 0 };
-	struct config		*conf;
-	size_t			 i;
-
-	if ((conf = conf_parse(path, &errors)) != NULL)
-		return conf;
-	for (i = 0; i < errors.ce_count; i++) {
-		visible_put(stderr, errors.ce_msg[i], VISIBLE_TEXT);
-		fputc('\n', stderr);
-	}
-	if (errors.ce_dropped > 0)
-		fprintf(stderr, "egressctl: and %zu more errors\n",
-		    errors.ce_dropped);
-	conf_errors_free(&errors);
-	return NULL;
-}
-
-static void
-explain_unknown(const struct config *conf, const char *name)
-{
-	const struct conf_policy	*pl, *near = NULL;
-	const char			*comma = "";
-	int				 d, least = -1;
-
-	TAILQ_FOREACH(pl, &conf->cf_policies, pl_entry)
-		if ((d = parser_typos(name, pl->pl_name)) != -1 &&
-		    (least == -1 || d < least)) {
-			least = d;
-			near = pl;
-		}
-	fputs("egressctl: unknown policy \"", stderr);
-	visible_put(stderr, name, VISIBLE_QUOTED);
-	if (near != NULL) {
-		fprintf(stderr, "\", did you mean \"%s\"?\n", near->pl_name);
-		return;
-	}
-	fputs("\", known are: ", stderr);
-	TAILQ_FOREACH(pl, &conf->cf_policies, pl_entry) {
-		fprintf(stderr, "%s%s", comma, pl->pl_name);
-		comma = ", ";
-	}
-	fputs(*comma == '\0' ? "none\n" : "\n", stderr);
-}
-
-/*
- * As the daemon does: first about the connection, and if that has to be looked
- * into, about the request.  What is not HTTP then goes no further.
- */
-static void
-evaluate(struct trial *tr, const struct policy *pl)
-{
-	const struct url	*ur = &tr->tr_url;
-	struct policy_verdict	*pv = &tr->tr_verdict;
-	struct policy_request	 pr = {
-		.pr_host = ur->ur_host,
-		.pr_port = ur->ur_port,
-		.pr_scheme = URL_TCP,
-		.pr_method = tr->tr_in->in_method,
-		.pr_path = ur->ur_path,
-	};
-
-	policy_evaluate(pl, &pr, pv);
-	tr->tr_unread = pv->pv_verdict == VERDICT_ALLOW;
-	if (pv->pv_verdict != VERDICT_LOOK)
-		return;
-	if (ur->ur_scheme == URL_TCP) {
-		pv->pv_verdict = VERDICT_DENY;
-		pv->pv_reason = "bad_request";
-		return;
-	}
-	pr.pr_scheme = ur->ur_scheme;
-	policy_evaluate(pl, &pr, pv);
-}
-
-static const char *
-verdict_word(const struct policy_verdict *pv)
-{
-	if (pv->pv_asks)
-		return "decide";
-	return pv->pv_verdict == VERDICT_ALLOW ? "allow" : "deny";
-}
-
 static void
 add_request(cJSON *answer, const struct trial *tr)
 {
-	const struct url		*ur = &tr->tr_url;
-	static const char *const	names[URL_SCHEME_MAX] = {
-		[URL_HTTP] = "http", [URL_HTTPS] = "https", [URL_TCP] = "tcp",
-	};
-	cJSON				*request;
+	const struct url	*ur = &tr->tr_url;
+	cJSON			*request;
 
 	cJSON_AddStringToObject(answer, "policy", tr->tr_conf->pl_name);
 	request = cJSON_AddObjectToObject(answer, "request");
 	cJSON_AddStringToObject(request, "host", ur->ur_host);
 	cJSON_AddNumberToObject(request, "port", ur->ur_port);
-	cJSON_AddStringToObject(request, "scheme", names[ur->ur_scheme]);
+	cJSON_AddStringToObject(request, "scheme",
+	    url_scheme_name(ur->ur_scheme));
 	if (ur->ur_scheme == URL_TCP)
 		return;
 	cJSON_AddStringToObject(request, "method",
@@ -219,8 +131,27 @@ add_names(cJSON *answer, const char *member, const struct rule *ru,
 	cJSON			*names;
 
 	names = cJSON_AddArrayToObject(answer, member);
-	TAILQ_FOREACH(co, &ru->ru_conditions[kind], co_entry)
+	TAILQ_FOREACH(co, &ru->ru_conditions[kind], co_entry) {
 		cJSON_AddItemToArray(names, cJSON_CreateString(co->co_text));
+	}
+}
+
+/* Of all rules that want someone asked, in that order. */
+static void
+add_deciders(cJSON *answer, const struct policy_verdict *pv)
+{
+	const struct condition	*co;
+	cJSON			*names;
+	unsigned int		 i;
+
+	names = cJSON_AddArrayToObject(answer, "deciders");
+	for (i = 0; i < pv->pv_asks; i++) {
+		TAILQ_FOREACH(co, &pv->pv_judges[i]->
+		    ru_conditions[COND_DECIDER], co_entry) {
+			cJSON_AddItemToArray(names,
+			    cJSON_CreateString(co->co_text));
+		}
+	}
 }
 
 static void
@@ -229,7 +160,8 @@ add_verdict(cJSON *answer, const struct trial *tr)
 	const struct policy_verdict	*pv = &tr->tr_verdict;
 	const struct rule		*ru = pv->pv_rule;
 
-	cJSON_AddStringToObject(answer, "verdict", verdict_word(pv));
+	cJSON_AddStringToObject(answer, "verdict", pv->pv_asks ? "decide" :
+	    pv->pv_verdict == VERDICT_ALLOW ? "allow" : "deny");
 	if (pv->pv_verdict == VERDICT_DENY && !pv->pv_asks)
 		cJSON_AddStringToObject(answer, "reason", pv->pv_reason);
 	else
@@ -237,7 +169,7 @@ add_verdict(cJSON *answer, const struct trial *tr)
 	cJSON_AddStringToObject(answer, "scope",
 	    pv->pv_scope == VERDICT_HOST ? "host" : "once");
 	if (pv->pv_asks)
-		add_names(answer, "deciders", ru, COND_DECIDER);
+		add_deciders(answer, pv);
 	if (pv->pv_verdict != VERDICT_ALLOW)
 		return;
 	cJSON_AddBoolToObject(answer, "unread", tr->tr_unread);
@@ -278,16 +210,16 @@ test_run(const struct invocation *in)
 
 	log_init("egressctl", LOG_LVL_INFO, 0);
 	if (read_request(in, &tr.tr_url) == -1 ||
-	    (conf = read_conf(in->in_conf)) == NULL)
+	    (conf = offline_conf(in->in_conf)) == NULL)
 		return EXIT_USAGE;
-	if ((tr.tr_conf = conf_policy_find(conf, in->in_policy)) == NULL) {
-		explain_unknown(conf, in->in_policy);
+	if ((tr.tr_conf = offline_policy(conf, in->in_policy)) == NULL) {
 		conf_free(conf);
 		return EXIT_USAGE;
 	}
 	pl = conf_policy_compile(tr.tr_conf);
 	policy_ready(pl);
-	evaluate(&tr, pl);
+	tr.tr_unread = offline_evaluate(pl, &tr.tr_url, in->in_method,
+	    &tr.tr_verdict);
 	put_answer(&tr);
 	policy_free(pl);
 	conf_free(conf);

@@ -34,6 +34,16 @@ static const struct {
 	{ "tcp://",	URL_TCP,	0 },
 };
 
+const char *
+url_scheme_name(enum url_scheme scheme)
+{
+	static const char *const	names[URL_SCHEME_MAX] = {
+		[URL_HTTP] = "http", [URL_HTTPS] = "https", [URL_TCP] = "tcp",
+	};
+
+	return names[scheme];
+}
+
 /* What follows the scheme, or NULL. */
 static const char *
 parse_scheme(const char *url, struct url *ur)

@@ -26,36 +26,17 @@
  */
 
 #include <err.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <sha2.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "egressctl.h"
 
-#define LINE_LEN_MAX	(256 * 1024)	/* of a record, with its newline */
 #define SEQ_MAX		((UINT64_C(1) << 53) - 1)	/* of JSON */
 #define HASH_HEX	(SHA256_DIGEST_STRING_LENGTH - 1)
 #define MESSAGE_MAX	512
-
-enum next {
-	NEXT_LINE,
-	NEXT_END,
-	NEXT_TORN,		/* the file ends without a newline */
-	NEXT_TOO_LONG,
-	NEXT_FAILED
-};
-
-struct source {
-	int		 so_fd;
-	size_t		 so_at;		/* of the next line */
-	size_t		 so_len;
-	char		 so_buf[LINE_LEN_MAX];
-};
 
 struct walk {
 	const struct invocation	*wk_in;
@@ -77,39 +58,6 @@ struct place {
 	int		 pl_gap;
 	struct piece	 pl_prev;	/* null, or a hash in quotes */
 };
-
-/* ---- lines --------------------------------------------------------------- */
-
-/* The next line with a NUL for its newline; what is torn is only counted. */
-static enum next
-source_line(struct source *so, char **line, size_t *len)
-{
-	char	*nl;
-	ssize_t	 n;
-
-	for (;;) {
-		*line = so->so_buf + so->so_at;
-		*len = so->so_len - so->so_at;
-		if ((nl = memchr(*line, '\n', *len)) != NULL) {
-			*nl = '\0';
-			*len = (size_t)(nl - *line);
-			so->so_at += *len + 1;
-			return NEXT_LINE;
-		}
-		memmove(so->so_buf, *line, *len);
-		so->so_at = 0;
-		if ((so->so_len = *len) == sizeof(so->so_buf))
-			return NEXT_TOO_LONG;
-		n = read(so->so_fd, so->so_buf + *len,
-		    sizeof(so->so_buf) - *len);
-		if (n == 0)
-			return *len > 0 ? NEXT_TORN : NEXT_END;
-		if (n > 0)
-			so->so_len += (size_t)n;
-		else if (errno != EINTR)
-			return NEXT_FAILED;
-	}
-}
 
 /* ---- findings ------------------------------------------------------------ */
 
@@ -405,7 +353,7 @@ walk_lines(struct walk *wk, struct source *so)
 			return 0;
 		case NEXT_TOO_LONG:
 			return broken(wk, "longer than any record: %d bytes "
-			    "without a newline", LINE_LEN_MAX);
+			    "without a newline", SOURCE_LINE_MAX);
 		case NEXT_FAILED:
 			warn("%s", wk->wk_file);
 			return EXIT_UNREADABLE;
@@ -416,21 +364,14 @@ walk_lines(struct walk *wk, struct source *so)
 static int
 walk_file(struct walk *wk, const char *path)
 {
-	static struct source	so;
-	int			status;
+	struct source	*so;
+	int		 status;
 
-	so.so_at = so.so_len = 0;
-	so.so_fd = STDIN_FILENO;
-	wk->wk_file = "standard input";
-	if (strcmp(path, "-") == 0)
-		return walk_lines(wk, &so);
-	wk->wk_file = path;
-	if ((so.so_fd = open(path, O_RDONLY | O_CLOEXEC)) == -1) {
-		warn("%s", path);
+	if ((so = source_open(path)) == NULL)
 		return EXIT_UNREADABLE;
-	}
-	status = walk_lines(wk, &so);
-	close(so.so_fd);
+	wk->wk_file = so->so_name;
+	status = walk_lines(wk, so);
+	source_close(so);
 	return status;
 }
 
@@ -467,8 +408,8 @@ verify_run(const struct invocation *in)
 	size_t		i;
 	int		status = 0;
 
-	for (i = 0; i < in->in_nfiles && status == 0; i++)
-		status = walk_file(&wk, in->in_files[i]);
+	for (i = 0; i < in->in_nwords && status == 0; i++)
+		status = walk_file(&wk, in->in_words[i]);
 	if (status == EXIT_UNREADABLE)
 		return status;
 	show_summary(&wk, status == EXIT_BROKEN);

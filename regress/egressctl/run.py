@@ -187,7 +187,9 @@ def help_lists_every_command(b):
         result = b.run(*words)
         want(result, 0, err="")
         for command in ("status ", "reload ", "log level ", "events ",
-                        "verify ", "help "):
+                        "pending ", "answer ", "watch ", "cache show ",
+                        "cache clear ", "message ", "metadata ", "run ",
+                        "test ", "replay ", "verify ", "attack ", "help "):
             assert b"\n  " + command.encode() in result.out, command
 
 
@@ -210,8 +212,9 @@ def unknown_command_nearest(b):
 @case
 def unknown_command_far(b):
     want(b.run("frobnicate"), 2, "", 'egressctl: unknown command '
-         '"frobnicate", known are: status, reload, log, events, run, test, '
-         'verify, help\n')
+         '"frobnicate", known are: status, reload, log, events, pending, '
+         'answer, watch, cache, message, metadata, run, test, replay, '
+         'verify, attack, help\n')
 
 
 @case
@@ -281,6 +284,31 @@ def options_after_the_command(b):
     with b.daemon() as daemon:
         want(b.run("status", "-j", "-s", daemon.path), 0,
              answer({"id": 1, "op": "status"}).decode(), "")
+
+
+@case
+def options_end(b):
+    with b.daemon() as daemon:
+        want(b.run("-s", daemon.path, "--", "reload"), 0)
+        want(b.run("-s", daemon.path, "reload", "--", "-j"), 2, "",
+             said('unknown argument "-j"'))
+
+
+@case
+def run_hides_its_socket(b):
+    """Of a directory that the sandbox would see nothing is asked more."""
+    inside = os.path.join(b.directory, "inside")
+    os.mkdir(inside)
+    for words in (["-w", b.directory], ["-x", b.directory],
+                  ["-X", inside], ["-x", "/", "-w", "/tmp"]):
+        want(b.run("run", "-f", "/nonexistent", "-S", inside, *words, "--",
+                   "true"), 125, "", said("would see the control socket"))
+    want(b.run("run", "-f", "/nonexistent", "-S", ".", "--", "true",
+               cwd=inside), 125, "", said("would see the control socket"))
+    want(b.run("run", "-f", "/nonexistent", "-S", "/usr", "--", "true"),
+         125, "", said("would see the control socket"))
+    want(b.run("run", "-f", "/nonexistent", "-S", inside + "x", "--",
+               "true"), 125, "", said("No such file"))
 
 
 @case

@@ -1,0 +1,259 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * egressctl: distinct requests of a replay.  A sandbox can make as many as it
+ * likes, so the table has a bound; what does not fit is counted and said.
+ */
+
+#include <err.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "change.h"
+
+#define CHANGES_BYTES_MAX	(16 * 1024 * 1024)
+
+static int	change_compare(const struct change *, const struct change *);
+
+RB_PROTOTYPE(change_tree, change, ch_node, change_compare);
+RB_GENERATE(change_tree, change, ch_node, change_compare);
+
+static int
+compare(uint64_t a, uint64_t b)
+{
+	return (a > b) - (a < b);
+}
+
+static int
+ruling_compare(const struct ruling *a, const struct ruling *b)
+{
+	int	d;
+
+	if ((d = compare(a->rl_word, b->rl_word)) != 0 ||
+	    (d = compare(a->rl_rule, b->rl_rule)) != 0)
+		return d;
+	return compare((uint64_t)a->rl_asked, (uint64_t)b->rl_asked);
+}
+
+static int
+change_compare(const struct change *a, const struct change *b)
+{
+	int	d;
+
+	if ((d = strcmp(a->ch_host, b->ch_host)) != 0 ||
+	    (d = strcmp(a->ch_path, b->ch_path)) != 0 ||
+	    (d = strcmp(a->ch_method, b->ch_method)) != 0 ||
+	    (d = compare(a->ch_port, b->ch_port)) != 0 ||
+	    (d = compare(a->ch_scheme, b->ch_scheme)) != 0 ||
+	    (d = ruling_compare(&a->ch_was, &b->ch_was)) != 0)
+		return d;
+	return ruling_compare(&a->ch_now, &b->ch_now);
+}
+
+void
+changes_init(struct changes *cs)
+{
+	RB_INIT(&cs->cs_tree);
+	TAILQ_INIT(&cs->cs_list);
+	cs->cs_bytes = 0;
+	cs->cs_dropped = 0;
+}
+
+static const char *
+place(char **at, const char *s)
+{
+	char	*start = *at;
+
+	*at += strlen(s) + 1;
+	return memcpy(start, s, strlen(s) + 1);
+}
+
+/* With its strings behind it. */
+static void
+keep(struct changes *cs, const struct change *key)
+{
+	struct change	*ch;
+	size_t		 size;
+	char		*at;
+
+	size = sizeof(*ch) + strlen(key->ch_method) + strlen(key->ch_host) +
+	    strlen(key->ch_path) + 3;
+	if (size > CHANGES_BYTES_MAX - cs->cs_bytes) {
+		cs->cs_dropped++;
+		return;
+	}
+	if ((ch = malloc(size)) == NULL)
+		err(EXIT_USAGE, NULL);
+	*ch = *key;
+	at = ch->ch_text;
+	ch->ch_method = place(&at, key->ch_method);
+	ch->ch_host = place(&at, key->ch_host);
+	ch->ch_path = place(&at, key->ch_path);
+	cs->cs_bytes += size;
+	RB_INSERT(change_tree, &cs->cs_tree, ch);
+	TAILQ_INSERT_TAIL(&cs->cs_list, ch, ch_entry);
+}
+
+/* One more like this. */
+void
+changes_add(struct changes *cs, const struct change *like, const char *method,
+    const struct url *ur)
+{
+	struct change	 key = *like, *ch;
+
+	key.ch_scheme = ur->ur_scheme;
+	key.ch_port = ur->ur_port;
+	key.ch_method = method;
+	key.ch_host = ur->ur_host;
+	key.ch_path = ur->ur_path;
+	if ((ch = RB_FIND(change_tree, &cs->cs_tree, &key)) != NULL)
+		ch->ch_count++;
+	else
+		keep(cs, &key);
+}
+
+void
+changes_free(struct changes *cs)
+{
+	struct change	*ch;
+
+	while ((ch = TAILQ_FIRST(&cs->cs_list)) != NULL) {
+		TAILQ_REMOVE(&cs->cs_list, ch, ch_entry);
+		free(ch);
+	}
+	changes_init(cs);
+}
+
+static void
+add_ruling(cJSON *json, const char *name, const struct ruling *rl)
+{
+	static const char *const	 words[] = {
+		[RULED_ALLOW] = "allow", [RULED_DENY] = "deny",
+		[RULED_ASK] = "ask",
+	};
+	cJSON				*object;
+
+	object = cJSON_AddObjectToObject(json, name);
+	cJSON_AddStringToObject(object, "verdict", words[rl->rl_word]);
+	if (rl->rl_rule == NO_RULE)
+		cJSON_AddNullToObject(object, "rule");
+	else
+		cJSON_AddNumberToObject(object, "rule", rl->rl_rule);
+	cJSON_AddBoolToObject(object, "asked", rl->rl_asked);
+}
+
+cJSON *
+change_json(const struct change *ch)
+{
+	cJSON	*json, *request;
+
+	if ((json = cJSON_CreateObject()) == NULL)
+		err(EXIT_USAGE, NULL);
+	cJSON_AddBoolToObject(json, "changed", ch->ch_differs);
+	cJSON_AddNumberToObject(json, "count", (double)ch->ch_count);
+	add_ruling(json, "was", &ch->ch_was);
+	add_ruling(json, "now", &ch->ch_now);
+	request = cJSON_AddObjectToObject(json, "request");
+	cJSON_AddStringToObject(request, "scheme",
+	    url_scheme_name(ch->ch_scheme));
+	cJSON_AddStringToObject(request, "host", ch->ch_host);
+	cJSON_AddNumberToObject(request, "port", ch->ch_port);
+	if (ch->ch_scheme == URL_TCP)
+		return json;
+	cJSON_AddStringToObject(request, "method", ch->ch_method);
+	cJSON_AddStringToObject(request, "path", ch->ch_path);
+	return json;
+}
+
+/* ---- as text ------------------------------------------------------------- */
+
+static void
+put_ruling(const cJSON *ruling)
+{
+	const cJSON	*rule = json_get(ruling, "rule");
+
+	json_put(stdout, json_get(ruling, "verdict"));
+	if (rule == NULL)
+		fputs(" default", stdout);
+	else {
+		fputs(" rule ", stdout);
+		json_put(stdout, rule);
+	}
+	if (cJSON_IsTrue(json_get(ruling, "asked")) &&
+	    strcmp(json_string(ruling, "verdict"), "ask") != 0)
+		fputs(" (asked)", stdout);
+}
+
+static void
+put_change(const cJSON *json)
+{
+	int	differs = cJSON_IsTrue(json_get(json, "changed"));
+
+	fputs(differs ? "was " : "still ", stdout);
+	put_ruling(json_get(json, "was"));
+	fputs(differs ? " -> now " : " -> ", stdout);
+	put_ruling(json_get(json, "now"));
+	fputs(", ", stdout);
+	json_put(stdout, json_get(json, "count"));
+	fputs("x ", stdout);
+	request_put(stdout, json_get(json, "request"));
+	putchar('\n');
+}
+
+static void
+put_finding(const cJSON *json)
+{
+	json_put(stdout, json_get(json, "file"));
+	putchar(':');
+	json_put(stdout, json_get(json, "line"));
+	fputs(": ", stdout);
+	json_put(stdout, json_get(json, "message"));
+	putchar('\n');
+}
+
+static void
+put_count(const cJSON *json, const char *name, const char *text)
+{
+	const cJSON	*n = json_get(json, name);
+
+	if (cJSON_IsNumber(n) && n->valuedouble > 0) {
+		fputs(", ", stdout);
+		json_put(stdout, n);
+		printf(" %s", text);
+	}
+}
+
+void
+replay_put(const cJSON *json)
+{
+	if (json_get(json, "finding") != NULL) {
+		put_finding(json);
+		return;
+	}
+	if (json_get(json, "request") != NULL) {
+		put_change(json);
+		return;
+	}
+	json_put(stdout, json_get(json, "requests"));
+	fputs(" requests, ", stdout);
+	json_put(stdout, json_get(json, "changed"));
+	fputs(" would change", stdout);
+	put_count(json, "not_listed", "not listed for lack of room");
+	put_count(json, "not_policy", "not decided by a policy");
+	put_count(json, "bad_lines", "bad lines");
+	putchar('\n');
+}

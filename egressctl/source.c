@@ -1,0 +1,92 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * egressctl: the lines of an audit file.  The file is evidence and nothing in
+ * it is believed: a line may be of any length and hold anything.  It may be
+ * larger than memory, so one line is held at a time.
+ */
+
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "egressctl.h"
+
+/* `-' is the standard input.  NULL after saying why not. */
+struct source *
+source_open(const char *path)
+{
+	struct source	*so;
+
+	if ((so = calloc(1, sizeof(*so))) == NULL) {
+		warn(NULL);
+		return NULL;
+	}
+	so->so_fd = STDIN_FILENO;
+	so->so_name = "standard input";
+	if (strcmp(path, "-") == 0)
+		return so;
+	so->so_name = path;
+	if ((so->so_fd = open(path, O_RDONLY | O_CLOEXEC)) == -1) {
+		warn("%s", path);
+		free(so);
+		return NULL;
+	}
+	return so;
+}
+
+/* The next line with a NUL for its newline; what is torn is only counted. */
+enum next
+source_line(struct source *so, char **line, size_t *len)
+{
+	char	*nl;
+	ssize_t	 n;
+
+	for (;;) {
+		*line = so->so_buf + so->so_at;
+		*len = so->so_len - so->so_at;
+		if ((nl = memchr(*line, '\n', *len)) != NULL) {
+			*nl = '\0';
+			*len = (size_t)(nl - *line);
+			so->so_at += *len + 1;
+			return NEXT_LINE;
+		}
+		memmove(so->so_buf, *line, *len);
+		so->so_at = 0;
+		if ((so->so_len = *len) == sizeof(so->so_buf))
+			return NEXT_TOO_LONG;
+		n = read(so->so_fd, so->so_buf + *len,
+		    sizeof(so->so_buf) - *len);
+		if (n == 0)
+			return *len > 0 ? NEXT_TORN : NEXT_END;
+		if (n > 0)
+			so->so_len += (size_t)n;
+		else if (errno != EINTR)
+			return NEXT_FAILED;
+	}
+}
+
+void
+source_close(struct source *so)
+{
+	if (so->so_fd != STDIN_FILENO)
+		close(so->so_fd);
+	free(so);
+}
