@@ -668,7 +668,7 @@ def unread_answer():
         wire.send(both.get("/large"))
         record = both.gate.final(path="/large")
         assert (record["kind"], record["reason"]) == (
-            "request_failed", "stream_broken"), record
+            "request_failed", "stream_broken: idle"), record
 
 
 cases.main()

@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+#
+# Copyright (c) 2026 The egressd authors
+#
+# Permission to use, copy, modify, and distribute this software for any
+# purpose with or without fee is hereby granted, provided that the above
+# copyright notice and this permission notice appear in all copies.
+#
+# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+#
+
+
+"""The battery, part H: what must not be in a record, in a log or with a
+follower, however the request that carried it ended."""
+
+import pathlib
+import re
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+from case import Cases  # noqa: E402
+from daemon import free_port, until  # noqa: E402
+from gate import EVIL, FINAL, GOOD, Broken, get, pair  # noqa: E402
+from standin_origin import answer  # noqa: E402
+
+cases = Cases()
+
+SECRET = "sesame-%s-emases"
+FIELDS = ("Authorization", "AUTHORIZATION", "Proxy-Authorization", "Cookie",
+          "X-Api-Key", "Api-Key", "X-Auth-Token", "X-Amz-Security-Token",
+          "Private-Token", "X-Tenant")
+QUERIES = ("token=%s", "a=b&TOKEN=%s", "%%74oken=%s", "token=x&token=%s",
+           "a;token=%s", "token=%s%%23x",
+           "token=%s&sig=%s")
+REDACT = "capture redact { header x-tenant, query token, query sig }"
+
+
+class Secrets:
+    """Each is another, so that one that is found tells where it was."""
+
+    def __init__(self):
+        self.count = 0
+
+    def new(self):
+        self.count += 1
+        return SECRET % self.count
+
+    def fields(self):
+        return "".join(f"{n}: Bearer {self.new()}\r\n" for n in FIELDS)
+
+    def queries(self):
+        for text in QUERIES:
+            while "%s" in text:
+                text = text.replace("%s", self.new(), 1)
+            yield text.replace("%%", "%")
+
+
+def oblige(connection):
+    """An origin with secrets of its own."""
+    while True:
+        head, _ = connection.request()
+        if b"/broken" in head:
+            connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n")
+            return
+        connection.send(answer(extra=(
+            f"Set-Cookie: a={SECRET % 'origin'}\r\n"
+            f"set-cookie: b={SECRET % 'origin'}\r\n").encode()))
+
+
+def attempts(both, secrets):
+    """Requests that end in every way, each with secrets where they may be."""
+    free = free_port()
+    for query in secrets.queries():
+        for path, name in (("/ok", both.host()), ("/no", both.host()),
+                           ("/ok", both.host(EVIL)), ("/broken", both.host()),
+                           ("/ok", f"{GOOD}:{free}"), ("/ok/..", both.host())):
+            yield get(f"{path}?{query}", name, secrets.fields())
+    bad = secrets.fields()
+    for spoilt in ("Content-Length: x\r\n", "Transfer-Encoding: y\r\n",
+                   "Host: other\r\n", "X : 1\r\n", "Expect: z\r\n",
+                   "X: " + "x" * 40000 + "\r\n"):
+        yield get(f"/ok?token={secrets.new()}", both.host(), bad + spoilt)
+    for start in (f"GET http://user:{secrets.new()}@{GOOD}/ HTTP/1.1",
+                  f"GET /ok?token={secrets.new()} HTTP/9.9",
+                  f"TRACE /ok?token={secrets.new()} HTTP/1.1",
+                  f"CONNECT user:{secrets.new()}@x:1 HTTP/1.1",
+                  f"GET /ok?token={secrets.new()}{'y' * 9000} HTTP/1.1",
+                  f"GET /ok\\?token={secrets.new()} HTTP/1.1"):
+        yield f"{start}\r\nHost: {both.host()}\r\n{bad}\r\n".encode()
+
+
+def ask(both, request):
+    with both.open() as wire:
+        try:
+            wire.ask(request)
+        except (Broken, ConnectionError, ValueError):
+            pass
+
+
+@cases.each(["plain", "tls"])
+def secrets_of_requests(scheme):
+    """In fields and in parameters, in what is allowed, denied, refused, broken
+    off by either side and not even a request."""
+    secrets = Secrets()
+    with pair(oblige, tls=scheme == "tls", rule='path { "/ok", "/broken" }',
+              settings=REDACT, names=(GOOD, EVIL)) as both, \
+            both.gate.client() as follower:
+        gate = both.gate
+        assert gate.ask("log.level", level="debug")["ok"]
+        assert follower.ask("events.follow")["ok"]
+        count = 0
+        for request in attempts(both, secrets):
+            ask(both, request)
+            count += 1
+        ends = (*FINAL, "connection_refused")
+        until(f"{count} ends", lambda: sum(
+            r["kind"] in ends for r in gate.records()) >= count)
+        gate.ask("status")
+        follower.sock.settimeout(1)
+        seen = b""
+        try:
+            while data := follower.sock.recv(1 << 20):
+                seen += data
+        except TimeoutError:
+            pass
+        for where, text in (("record", gate.audit.read_text()),
+                            ("log", gate.log()),
+                            ("follower", seen.decode(errors="replace"))):
+            found = set(re.findall("sesame-[^\"]{0,40}", text))
+            assert not found, f"in a {where}: {context(text, found)}"
+        assert b"[redacted]" in seen
+
+
+def context(text, found):
+    at = text.find(min(found))
+    return f"{len(found)}, as {text[max(0, at - 200):at + 40]!r}"
+
+
+cases.main()
