@@ -44,12 +44,10 @@ gate_send(struct box *bx, uint32_t type, const union msg *m, int fd)
 {
 	struct ibuf	*b;
 
-	if ((b = imsg_create(type, 0)) == NULL ||
-	    msg_find(type)->md_put(b, m) == -1)
+	if ((b = imsg_open(&bx->bx_channel, type, 0)) == NULL ||
+	    msg_find(type)->md_put(b, m) == -1 ||
+	    imsg_close(&bx->bx_channel, fd) == -1)
 		err(BOX_FAILED, "message to the gate");
-	if (fd != -1)
-		ibuf_fd_set(b, fd);
-	imsg_close(&bx->bx_channel, b);
 }
 
 /*

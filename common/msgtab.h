@@ -129,6 +129,9 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	M(HELPER, cookie, R_PARENT, R_DECIDERD, FD_MUST, S_WORK) \
 	M(HELPER_FAILED, helper_failed, R_PARENT, R_DECIDERD, FD_NEVER, \
 	    S_WORK) \
+	M(HELPER_EXITED, helper_failed, R_PARENT, R_DECIDERD, FD_NEVER, \
+	    S_WORK) \
+	M(HELPER_DONE, cookie, R_DECIDERD, R_PARENT, FD_NEVER, S_WORK) \
 	M(RECORD_DECIDER, record_decider, R_POLICYD, R_RECORDER, FD_NEVER, \
 	    S_OPEN) \
 	/* a local sandbox and its engine */ \
@@ -233,11 +236,12 @@ enum msg_fd { FD_NEVER, FD_MUST };
 #define FIELDS_conf_file(U8, U16, U32, U64, STR, BYTES) \
 	U8(what)
 
+/* asks: the policy has rules about connections, not only about requests. */
 #define FIELDS_conf_engine(U8, U16, U32, U64, STR, BYTES) \
-	STR(policy, NAME_LEN) U8(refuse) U32(capture) U8(capture_hash) \
-	U64(quota_out) \
+	STR(policy, NAME_LEN) U8(refuse) U8(asks) U32(capture) \
+	U8(capture_hash) U64(quota_out) \
 	U32(connections) U64(handshake_ms) U64(head_ms) U64(response_ms) \
-	U64(idle_ms) U64(tunnel_ms)
+	U64(idle_ms) U64(tunnel_ms) U64(total_ms)
 
 /* A bound socket: one of listen_kind. */
 #define FIELDS_conf_listen(U8, U16, U32, U64, STR, BYTES) \
@@ -298,6 +302,7 @@ enum msg_fd { FD_NEVER, FD_MUST };
 #define FIELDS_helper_ask(U8, U16, U32, U64, STR, BYTES) \
 	U32(cookie) STR(decider, NAME_LEN)
 
+/* Of a program that has ended, why is empty if it ended well. */
 #define FIELDS_helper_failed(U8, U16, U32, U64, STR, BYTES) \
 	U32(cookie) STR(why, PATH_LEN)
 
@@ -363,12 +368,18 @@ enum msg_fd { FD_NEVER, FD_MUST };
 #define FIELDS_credit(U8, U16, U32, U64, STR, BYTES) \
 	U32(count) U8(hold)
 
-/* fields: the head's field lines, "name: value\r\n" each. */
+/*
+ * fields: the head's field lines, "name: value\r\n" each.  inspected is 0 for
+ * a flow that is not looked into.  With allowed the verdict is known already,
+ * and RECORD_VERDICT does not follow.
+ */
 #define FIELDS_record_opened(U8, U16, U32, U64, STR, BYTES) \
 	U64(request) U64(at) U8(scheme) U8(protocol) U16(port) \
 	STR(host, HOST_LEN) STR(method, METHOD_LEN) STR(path, URL_LEN) \
-	BYTES(fields, FIELDS_LEN)
+	BYTES(fields, FIELDS_LEN) U8(inspected) U8(allowed) U8(rule_kind) \
+	U32(rule)
 
+/* decider is who was asked, if anybody was, and waited_ms how long it took. */
 #define FIELDS_record_verdict(U8, U16, U32, U64, STR, BYTES) \
 	U64(request) U64(at) U8(verdict) U8(rule_kind) U32(rule) \
 	STR(reason, PATH_LEN) STR(decider, NAME_LEN) U32(waited_ms)
@@ -455,7 +466,7 @@ enum trust_kind {
 	TRUST_KIND_MAX
 };
 
-enum question {
+enum about {
 	ABOUT_CONNECTION,	/* before anything is read: tcp, pass */
 	ABOUT_REQUEST,
 	QUESTION_MAX

@@ -15,61 +15,92 @@
  */
 
 /*
- * deciderd runs this: its slice of the configuration.  Keys and prompts come
- * as descriptors and are read here, in confinement; a file that cannot be
- * read refuses the generation.
+ * deciderd runs this: its slice of the configuration.  Keys, prompts and
+ * certificates come as descriptors and are read here, in confinement; a file
+ * that cannot be read refuses the generation.
  */
 
+#include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "deciderd.h"
-#include "log.h"
 
 static struct deciders	 running = TAILQ_HEAD_INITIALIZER(running);
 static struct deciders	 candidate = TAILQ_HEAD_INITIALIZER(candidate);
+static struct resolvers	 servers = TAILQ_HEAD_INITIALIZER(servers);
 static char		 refusal[PATH_LEN];
 
 static void
 deciders_clear(struct deciders *list)
 {
 	struct decider	*de;
-	size_t		 i;
 
 	while ((de = TAILQ_FIRST(list)) != NULL) {
 		TAILQ_REMOVE(list, de, de_entry);
-		for (i = 0; i < FILE_KIND_MAX; i++)
-			secret_free(de->de_files[i]);
-		free(de);
+		decider_unref(de);
 	}
+}
+
+static void
+servers_clear(void)
+{
+	struct resolver	*rs;
+
+	while ((rs = TAILQ_FIRST(&servers)) != NULL) {
+		TAILQ_REMOVE(&servers, rs, rs_entry);
+		free(rs);
+	}
+}
+
+struct decider *
+decider_find(const char *name)
+{
+	struct decider	*de;
+
+	TAILQ_FOREACH(de, &running, de_entry)
+		if (strcmp(de->de_name, name) == 0)
+			return de;
+	return NULL;
 }
 
 void
 slice_begin(uint64_t generation)
 {
 	(void)generation;
-	deciders_clear(&candidate);
+	slice_abort();
 	refusal[0] = '\0';
 }
 
 int
 slice_weigh(char *why, size_t len)
 {
+	struct decider	*de;
+
+	TAILQ_FOREACH(de, &candidate, de_entry)
+		if (refusal[0] == '\0')
+			decider_ready(de, refusal, sizeof(refusal));
 	strlcpy(why, refusal, len);
 	return refusal[0] == '\0' ? 0 : -1;
 }
 
+/* Questions that are out keep their deciders until they are answered. */
 void
 slice_commit(void)
 {
 	deciders_clear(&running);
 	TAILQ_CONCAT(&running, &candidate, de_entry);
+	place_servers(&servers);
+	servers_clear();
 }
 
 void
 slice_abort(void)
 {
 	deciders_clear(&candidate);
+	servers_clear();
 }
 
 int
@@ -78,18 +109,67 @@ deciderd_parent_conf_decider(struct ipc *ip, const union msg *m)
 	const struct msg_conf_decider	*md = &m->conf_decider;
 	struct decider			*de;
 
-	(void)ip;
-	if ((de = calloc(1, sizeof(*de))) == NULL)
-		fatal("%s", __func__);
-	strlcpy(de->de_name, md->name, sizeof(de->de_name));
-	strlcpy(de->de_url, md->url, sizeof(de->de_url));
-	strlcpy(de->de_model, md->model, sizeof(de->de_model));
-	de->de_kind = md->kind;
-	de->de_api = md->api;
-	de->de_persistent = md->persistent;
-	de->de_timeout_ms = md->timeout_ms;
-	de->de_concurrency = md->concurrency;
+	if (md->kind >= DECIDER_KIND_MAX || md->api >= API_MAX)
+		return ipc_bad(ip, "decider of kind %u, api %u", md->kind,
+		    md->api);
+	de = decider_new(md);
 	TAILQ_INSERT_TAIL(&candidate, de, de_entry);
+	return 0;
+}
+
+int
+deciderd_parent_conf_resolver(struct ipc *ip, const union msg *m)
+{
+	struct resolver	*rs;
+
+	if ((rs = calloc(1, sizeof(*rs))) == NULL)
+		fatal("%s", __func__);
+	TAILQ_INSERT_TAIL(&servers, rs, rs_entry);
+	if (addr_parse(m->conf_resolver.address, &rs->rs_addr) == -1)
+		return ipc_bad(ip, "address %s", m->conf_resolver.address);
+	rs->rs_port = m->conf_resolver.port;
+	return 0;
+}
+
+/* The bytes of the file as they are: a prompt's last newline belongs to it. */
+static int
+text_read(struct text *tx, int fd, size_t max)
+{
+	ssize_t	 n;
+
+	/* Room for one more byte, to notice excess. */
+	if ((tx->tx_data = malloc(max + 1)) == NULL)
+		return -1;
+	while (tx->tx_len <= max && (n = read(fd, tx->tx_data + tx->tx_len,
+	    max + 1 - tx->tx_len)) != 0) {
+		if (n == -1 && errno == EINTR)
+			continue;
+		if (n == -1)
+			return -1;
+		tx->tx_len += (size_t)n;
+	}
+	errno = tx->tx_len == 0 ? ENODATA : EFBIG;
+	return tx->tx_len == 0 || tx->tx_len > max ? -1 : 0;
+}
+
+static int
+conf_text(struct ipc *ip, struct text *tx, size_t max, const char *what,
+    const char *owner)
+{
+	int	 rv = -1, fd;
+
+	if (tx->tx_data != NULL)
+		return ipc_bad(ip, "%s file of \"%s\" twice", what, owner);
+	if ((fd = ipc_take_fd(ip)) == -1)
+		errno = EMFILE;
+	else
+		rv = text_read(tx, fd, max);
+	if (rv == -1)
+		snprintf(refusal, sizeof(refusal), "%s file of \"%s\": %s",
+		    what, owner, errno == ENODATA ? "it is empty" :
+		    strerror(errno));
+	if (fd != -1)
+		close(fd);
 	return 0;
 }
 
@@ -100,6 +180,18 @@ deciderd_parent_conf_file(struct ipc *ip, const union msg *m)
 
 	if (de == NULL)
 		return ipc_bad(ip, "a file before any decider");
-	return child_read_file(ip, m, de->de_files, de->de_name, refusal,
-	    sizeof(refusal));
+	switch (m->conf_file.what) {
+	case FILE_PROMPT:
+		return conf_text(ip, &de->de_prompt, PROMPT_LEN, "prompt",
+		    de->de_name);
+	case FILE_TRUST:
+		return conf_text(ip, &de->de_trust, TRUST_LEN, "trust",
+		    de->de_name);
+	case FILE_KEY:
+		return child_read_file(ip, m, de->de_files, de->de_name,
+		    refusal, sizeof(refusal));
+	default:
+		return ipc_bad(ip, "file %u of \"%s\"", m->conf_file.what,
+		    de->de_name);
+	}
 }

@@ -15,8 +15,8 @@
  */
 
 /*
- * egressd-deciderd: the process that asks the deciders.  Until there are
- * questions it only keeps its part of the configuration.
+ * egressd-deciderd: the process that asks the deciders, for policyd and for
+ * nobody else.
  */
 
 #include "deciderd.h"
@@ -25,16 +25,30 @@ static const ipc_handler parent_handlers[MSG_MAX] = {
 	CHILD_HANDLERS,
 	[MSG_CONF_DECIDER] = deciderd_parent_conf_decider,
 	[MSG_CONF_FILE] = deciderd_parent_conf_file,
+	[MSG_CONF_RESOLVER] = deciderd_parent_conf_resolver,
+	[MSG_HELPER] = deciderd_parent_helper,
+	[MSG_HELPER_FAILED] = deciderd_parent_helper_failed,
+	[MSG_HELPER_EXITED] = deciderd_parent_helper_exited,
 };
 
-static const ipc_handler no_handlers[MSG_MAX];
+static const ipc_handler policyd_handlers[MSG_MAX] = {
+	[MSG_QUESTION] = deciderd_policyd_question,
+	[MSG_QUESTION_DROP] = deciderd_policyd_question_drop,
+};
+
+static void
+deciderd_warm(void)
+{
+	http_warm();
+	place_warm();
+}
 
 static int
 deciderd_channel(const struct msg_channel *mc, int fd)
 {
 	if (mc->peer != ROLE_POLICYD)
 		return -1;
-	child_peer(ROLE_POLICYD, fd, no_handlers);
+	questions_open(child_peer(ROLE_POLICYD, fd, policyd_handlers));
 	return 0;
 }
 
@@ -45,6 +59,7 @@ main(int argc, char *argv[])
 		.ch_role = ROLE_DECIDERD,
 		.ch_sandbox = &deciderd_sandbox,
 		.ch_handlers = parent_handlers,
+		.ch_warm = deciderd_warm,
 		.ch_channel = deciderd_channel,
 		.ch_begin = slice_begin,
 		.ch_weigh = slice_weigh,

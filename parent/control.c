@@ -116,4 +116,6 @@ const ipc_handler parent_handlers[MSG_MAX] = {
 	[MSG_ENGINE_BAD] = parent_child_engine_bad,
 	[MSG_SOCKET_ASK] = parent_dialer_socket_ask,
 	[MSG_ENGINE_TRUST] = parent_engine_trust,
+	[MSG_HELPER_ASK] = parent_deciderd_helper_ask,
+	[MSG_HELPER_DONE] = parent_deciderd_helper_done,
 };

@@ -19,7 +19,8 @@
  * standard error, which is then a pipe that ends here; its lines go to syslog
  * under the child's name.  A compromised child can write what it likes, so a
  * line is bounded, made visible and never says who wrote it: we do.  Until we
- * are ready somebody waits at standard error to hear why we are not.
+ * are ready somebody waits at standard error to hear why we are not.  With a
+ * terminal it is so for programs of deciders, whose lines join our own.
  */
 
 #include <errno.h>
@@ -69,13 +70,17 @@ logpipe_line(struct logpipe *lp)
 		priority = text[1] - '0';
 		text += 3;
 	}
+	lp->lp_len = 0;
+	if (d.d_debug) {
+		log_info("[%s] %s", lp->lp_name, text);
+		return;
+	}
 	strvisx(safe, text, strlen(text), VIS_NL | VIS_TAB | VIS_CSTYLE |
 	    VIS_NOSLASH);
 	syslog(priority, "[%s] %s", lp->lp_name, safe);
 	if (!d.d_ready && priority <= LOG_WARNING)
 		dprintf(STDERR_FILENO, "egressd: [%s] %s\n", lp->lp_name,
 		    safe);
-	lp->lp_len = 0;
 }
 
 static void

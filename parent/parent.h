@@ -133,6 +133,12 @@ const struct conf_policy *session_policy(const struct config *,
 		    const struct session *);
 int		 parent_policyd_session_ask(struct ipc *, const union msg *);
 
+/* helper.c: programs and sockets of deciders */
+void		 helper_reaped(pid_t, int);
+void		 helpers_stop(void);
+int		 parent_deciderd_helper_ask(struct ipc *, const union msg *);
+int		 parent_deciderd_helper_done(struct ipc *, const union msg *);
+
 /* identity.c */
 int		 identity_check(const struct config *, struct why *);
 void		 identity_get(enum role, uid_t *, gid_t *);
@@ -175,6 +181,8 @@ int		 bounds_send(const struct bounds *, struct proc *);
 void		 bounds_close(struct bounds *);
 
 /* trust.c */
+#define SYSTEM_BUNDLE	"/etc/ssl/certs/ca-certificates.crt"
+
 const char	*trust_bundle(const struct config *,
 		    const struct conf_session *);
 int		 trust_send(struct proc *, const struct config *,

@@ -360,8 +360,10 @@ proc_reaped(pid_t pid, int status)
 	TAILQ_FOREACH(pr, &procs, pr_entry)
 		if (pr->pr_pid == pid)
 			break;
-	if (pr == NULL)
+	if (pr == NULL) {
+		helper_reaped(pid, status);
 		return;
+	}
 	log_end(pr, status);
 	role = pr->pr_role;
 	se = pr->pr_session;
@@ -413,6 +415,7 @@ end_these(uint32_t roles)
 void
 procs_stop(void)
 {
+	helpers_stop();
 	if (end_these(R_POLICYD) || end_these(R_CHILDREN & ~R_RECORDER) ||
 	    end_these(R_RECORDER))
 		return;

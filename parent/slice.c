@@ -294,7 +294,8 @@ slice_engine(struct proc *pr, const struct config *conf, struct runtime *rt)
 	    .head_ms = t[CONF_TIMEOUT_HEAD],
 	    .response_ms = t[CONF_TIMEOUT_RESPONSE],
 	    .idle_ms = t[CONF_TIMEOUT_IDLE],
-	    .tunnel_ms = t[CONF_TIMEOUT_TUNNEL]);
+	    .tunnel_ms = t[CONF_TIMEOUT_TUNNEL],
+	    .total_ms = t[CONF_TIMEOUT_TOTAL]);
 	if (trust_send(pr, conf, ss) == -1 ||
 	    bounds_send(runtime_bounds(rt), pr) == -1)
 		log_warn("session %s: it starts without all it needs",

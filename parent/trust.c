@@ -32,8 +32,6 @@
 
 #include "parent.h"
 
-#define SYSTEM_BUNDLE	"/etc/ssl/certs/ca-certificates.crt"
-
 const char *
 trust_bundle(const struct config *conf, const struct conf_session *ss)
 {

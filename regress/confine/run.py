@@ -212,7 +212,8 @@ def wired(sessions, controls=1, **more):
                     *(f"to {name}" for name in SHARED[1:])],
         "recorder": [*child, "audit file", "to policyd", *engines],
         "dialer": [*child, "to policyd", *engines],
-        "deciderd": [*child, "to policyd"],
+        # The pair is libcurl's, to wake itself.
+        "deciderd": [*child, "to policyd", "to deciderd", "to deciderd"],
         "k8sd": [*child, "to policyd"],
         **{name: [*child, "to policyd", "to recorder", "to dialer",
                   f"listener {PORTS[name]}"] for name in sessions},
