@@ -129,6 +129,7 @@ enum conf_timeout {
 	CONF_TIMEOUT_RESPONSE,	/* the origin's head, after the request */
 	CONF_TIMEOUT_IDLE,	/* a kept connection between requests */
 	CONF_TIMEOUT_TUNNEL,	/* silence in an upgrade, tcp or pass flow */
+	CONF_TIMEOUT_TOTAL,	/* a request or flow as a whole; 0: none */
 	CONF_NTIMEOUTS
 };
 

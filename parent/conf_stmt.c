@@ -101,6 +101,7 @@ const struct stmt stmt_global[] = {
 	TIMEOUT("response", CONF_TIMEOUT_RESPONSE, DAY),
 	TIMEOUT("idle", CONF_TIMEOUT_IDLE, DAY),
 	TIMEOUT("tunnel", CONF_TIMEOUT_TUNNEL, 7 * DAY),
+	TIMEOUT("total", CONF_TIMEOUT_TOTAL, 30 * DAY),
 	{ NULL, 0, 0, 0, 0, 0, 0, NULL }
 };
 

@@ -22,10 +22,13 @@
 #include <stdlib.h>
 
 #include "blocks.h"
+#include "h1.h"
 
 struct block {
 	struct block	*bl_next;
 };
+
+struct blocks	 in_blocks = { .bk_size = H1_HEAD_MAX, .bk_keep = 64 };
 
 void *
 blocks_get(struct blocks *bk)

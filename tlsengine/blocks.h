@@ -33,6 +33,9 @@ struct blocks {
 	struct block	*bk_free;
 };
 
+/* For a head, of a request or of an answer. */
+extern struct blocks	 in_blocks;
+
 /* Not cleared; NULL if memory is short. */
 void	*blocks_get(struct blocks *);
 void	 blocks_put(struct blocks *, void *);

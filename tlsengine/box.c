@@ -45,6 +45,7 @@ box_gone(struct ipc *ip, const char *why)
 		fatalx("session %s: bad message from box: %s", child_session,
 		    why);
 	log_debug("session %s: the sandbox has ended", child_session);
+	conns_end();
 	/* Records first: whoever hears of the end may go and read them. */
 	ipc_flush(recorder);
 	ipc_send(policyd, -1, ENGINE_BYE, empty);

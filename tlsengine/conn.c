@@ -42,9 +42,6 @@ static TAILQ_HEAD(, conn)	 dead = TAILQ_HEAD_INITIALIZER(dead);
 static unsigned int		 nconns;
 static struct event		 bury;
 
-/* For a head, on either side. */
-struct blocks	 in_blocks = { .bk_size = CONN_IN_SIZE, .bk_keep = 64 };
-
 static void	 conn_on_read(struct io *);
 static void	 conn_on_drain(struct io *);
 static void	 conn_on_error(struct io *, const char *);
@@ -116,6 +113,17 @@ conn_reset(struct conn *cn)
 	conn_free(cn);
 }
 
+/* Of a request nothing was heard for too long. */
+static void
+conn_late(struct conn *cn)
+{
+	struct exchange	*ex = cn->cn_ex;
+
+	cn->cn_ex = NULL;
+	if (ex != NULL)
+		exchange_client_gone(ex, "stream_broken: idle");
+}
+
 static void
 conn_on_timer(void *arg)
 {
@@ -130,7 +138,9 @@ conn_on_timer(void *arg)
 		conn_bad_request(cn, &late);
 		return;
 	}
-	conn_gone(cn);
+	if (cn->cn_state == CONN_FIRST && raw_refuse(cn, "bad_request"))
+		return;
+	conn_late(cn);
 	if (cn->cn_state == CONN_HANDSHAKE ||
 	    (cn->cn_state == CONN_FIRST && cn->cn_inlen > 0))
 		report_other(RECORD_CONNECTION_REFUSED, PROTOCOL_TLS,
@@ -166,6 +176,9 @@ conn_new(int fd, const struct addr *dest, uint16_t port, bool transparent)
 	timer_set(&cn->cn_timer, settings.st_handshake_ms);
 	TAILQ_INSERT_TAIL(&conns, cn, cn_entry);
 	nconns++;
+	/* Before a byte is read: the server may be the one to speak first. */
+	if (settings.st_asks && transparent)
+		conn_ask(cn);
 }
 
 /* ---- names ---------------------------------------------------------------- */
@@ -303,9 +316,11 @@ conn_on_drain(struct io *io)
 
 	if (cn->cn_state == CONN_H2)
 		h2_send(cn->cn_h2);
-	else if (cn->cn_ex != NULL)
+	else if (cn->cn_ex != NULL) {
+		if (cn->cn_ex->ex_answer_end && io_empty(io))
+			io_finish(io);
 		exchange_client_room(cn->cn_ex);
-	else if (cn->cn_state == CONN_HEAD && io->io_paused) {
+	} else if (cn->cn_state == CONN_HEAD && io->io_paused) {
 		io_resume(io);
 		if (cn->cn_inlen > 0)
 			event_active(&io->io_rev, EV_READ, 1);
@@ -338,5 +353,18 @@ conns_recheck(void)
 			exchange_ask_again(cn->cn_ex);
 		if (cn->cn_state == CONN_H2)
 			conn_h2_recheck(cn);
+	}
+}
+
+/* There will be no more clients, and no answer to those there were. */
+void
+conns_end(void)
+{
+	struct conn	*cn, *next;
+
+	TAILQ_FOREACH_SAFE(cn, &conns, cn_entry, next) {
+		if (cn->cn_ex != NULL && cn->cn_ex->ex_raw)
+			raw_gone(cn);
+		conn_gone(cn);
 	}
 }

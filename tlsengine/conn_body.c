@@ -114,6 +114,11 @@ conn_body(struct conn *cn)
 	int		 more = -1;
 
 	timer_set(&cn->cn_timer, settings.st_idle_ms);
+	if (ex->ex_origin == NULL) {
+		/* It is sent again, elsewhere. */
+		io_pause(&cn->cn_io);
+		return;
+	}
 	do {
 		if (ex->ex_request.hd_framing == H1_LENGTH)
 			more = body_length(cn);
@@ -200,9 +205,21 @@ conn_relay(struct conn *cn)
 		ex->ex_origin->commit(ex, n);
 	}
 	end = p != NULL && (n == 0 || errno != EAGAIN);
-	ex->ex_origin->flush(ex);
-	if (end) {
-		io_pause(&cn->cn_io);
-		exchange_request_end(ex, NULL);
+	if (cn->cn_inpos == cn->cn_inlen) {
+		blocks_put(&in_blocks, cn->cn_in);
+		cn->cn_in = NULL;
+		cn->cn_inpos = cn->cn_inlen = 0;
 	}
+	if (end && n == -1 && ex->ex_raw) {
+		conn_gone(cn);
+		conn_free(cn);
+		return;
+	}
+	ex->ex_origin->flush(ex);
+	if (!end)
+		return;
+	io_pause(&cn->cn_io);
+	exchange_request_end(ex, NULL);
+	if (ex->ex_raw)
+		raw_settle(ex);
 }

@@ -26,6 +26,7 @@
 
 #include "hostname.h"
 #include "names.h"
+#include "policy.h"
 #include "tlsengine.h"
 
 #define TLS_HANDSHAKE	0x16	/* first byte of a TLS connection */
@@ -69,6 +70,8 @@ conn_fill(struct conn *cn)
 void
 conn_not_http(struct conn *cn, const char *reason)
 {
+	if (raw_refuse(cn, reason))
+		return;
 	report_other(RECORD_CONNECTION_REFUSED, PROTOCOL_TCP,
 	    cn->cn_place.pc_host, cn->cn_place.pc_port, reason);
 	conn_reset(cn);
@@ -108,9 +111,13 @@ static void
 conn_secure(struct conn *cn, const struct hello *he)
 {
 	char	 name[HOSTNAME_MAX];
-	SSL	*ssl;
+	bool	 asked = conn_settled(cn);
 
 	cn->cn_place.pc_scheme = URL_HTTPS;
+	if (cn->cn_denied && settings.st_refuse == REFUSE_ALERT) {
+		conn_not_http(cn, "bad_request");
+		return;
+	}
 	if (he->he_sni == HELLO_SNI_NAME) {
 		if (hostname_canon(he->he_name, he->he_namelen, name,
 		    sizeof(name), NULL) == -1) {
@@ -120,6 +127,15 @@ conn_secure(struct conn *cn, const struct hello *he)
 		name_by_client(cn, name);
 	} else if (!cn->cn_named)
 		name_by_address(cn);
+	if (!settings.st_asks || asked || !conn_ask(cn))
+		conn_handshake(cn);
+}
+
+void
+conn_handshake(struct conn *cn)
+{
+	SSL	*ssl;
+
 	if ((ssl = SSL_new(server_ctx)) == NULL ||
 	    mint_use(mint, ssl, cn->cn_place.pc_host) == -1) {
 		SSL_free(ssl);
@@ -130,6 +146,7 @@ conn_secure(struct conn *cn, const struct hello *he)
 	ERR_clear_error();
 	SSL_set_accept_state(ssl);
 	cn->cn_state = CONN_HANDSHAKE;
+	timer_set(&cn->cn_timer, settings.st_handshake_ms);
 	if (io_secure(&cn->cn_io, ssl, cn->cn_in, cn->cn_inlen) == -1) {
 		conn_free(cn);
 		return;
@@ -146,6 +163,10 @@ conn_first(struct conn *cn)
 
 	if (conn_fill(cn) != 1)
 		return;
+	if (cn->cn_in[0] != TLS_HANDSHAKE && cn->cn_ex != NULL) {
+		conn_not_http(cn, "bad_request");
+		return;
+	}
 	if (cn->cn_in[0] != TLS_HANDSHAKE) {
 		cn->cn_place.pc_scheme = URL_HTTP;
 		cn->cn_state = CONN_HEAD;
@@ -159,7 +180,10 @@ conn_first(struct conn *cn)
 		break;
 	case HELLO_DONE:
 		if (he.he_sni != HELLO_SNI_MALFORMED) {
-			conn_secure(cn, &he);
+			if (cn->cn_ex != NULL)
+				raw_hello(cn, &he);
+			else
+				conn_secure(cn, &he);
 			break;
 		}
 		/* FALLTHROUGH */

@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "policy.h"
 #include "tlsengine.h"
 
 /* ---- requests ------------------------------------------------------------ */
@@ -193,6 +194,8 @@ h1_commit(struct exchange *ex, size_t len)
 static void
 h1_flush(struct exchange *ex)
 {
+	if (ex->ex_upgraded)
+		timer_set(&ex->ex_conn->cn_timer, settings.st_tunnel_ms);
 	io_flush(&ex->ex_conn->cn_io);
 }
 
@@ -241,7 +244,12 @@ h1_cut(struct exchange *ex)
 	struct conn	*cn = ex->ex_conn;
 
 	cn->cn_ex = NULL;
-	conn_reset(cn);
+	/* Once hands are shaken, the library sends no alert but this. */
+	if (settings.st_refuse == REFUSE_ALERT && !ex->ex_answered &&
+	    cn->cn_io.io_ssl != NULL)
+		conn_last(cn);
+	else
+		conn_reset(cn);
 }
 
 const struct client_ops client_h1 = {

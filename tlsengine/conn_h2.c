@@ -196,6 +196,7 @@ on_head(struct h2_stream *hs, struct h2_head *hh, bool end)
 	struct exchange	*ex;
 
 	cn->cn_requests++;
+	hs->hs_headed = true;
 	if ((ex = exchange_new(&client_h2, cn)) == NULL) {
 		h2_reset(hs, NGHTTP2_REFUSED_STREAM);
 		return;
@@ -257,11 +258,17 @@ on_room(struct h2_stream *hs)
 static void
 on_reset(struct h2_stream *hs, uint32_t code)
 {
+	struct conn	*cn = hs->hs_h2->h2_owner;
 	struct exchange	*ex = hs->hs_ex;
 
 	(void)code;
 	hs->hs_ex = NULL;
-	exchange_client_gone(ex, "stream_broken");
+	if (ex != NULL)
+		exchange_client_gone(ex, "stream_broken");
+	else
+		report_other(RECORD_REQUEST_DENIED, PROTOCOL_H2,
+		    cn->cn_place.pc_host, cn->cn_place.pc_port,
+		    "bad_request");
 }
 
 static const struct h2_ops conn_h2_ops = {

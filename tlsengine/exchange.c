@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "log.h"
+#include "policy.h"
 #include "tlsengine.h"
 
 static struct blocks	 exchanges = {
@@ -53,7 +54,10 @@ exchange_free(struct exchange *ex)
 	if (ex->ex_state == EX_CREDIT && ex->ex_id == 0 &&
 	    ex->ex_entry.tqe_prev != NULL)
 		TAILQ_REMOVE(&waiting, ex, ex_entry);
+	else if (ex->ex_raw && ex->ex_id == 0)
+		report_uncredit();
 	verdict_unask(ex);
+	overdue_remove(ex);
 	EVP_MD_CTX_free(ex->ex_hash[0]);
 	EVP_MD_CTX_free(ex->ex_hash[1]);
 	blocks_put(&exchanges, ex);
@@ -124,7 +128,7 @@ exchange_leave(struct exchange *ex, bool fit)
 }
 
 /* It is over: nobody on either side knows it any more. */
-static void
+void
 exchange_end(struct exchange *ex)
 {
 	exchange_leave(ex, false);
@@ -143,24 +147,49 @@ quota_left(void)
 	    settings.st_quota_out - sent_out : 0;
 }
 
+/* Why nothing new can begin, or NULL. */
+const char *
+exchange_obstacle(void)
+{
+	return report_held() ? "audit_full" : quota_left() == 0 ? "quota" :
+	    NULL;
+}
+
 static void	 exchange_allowed(struct exchange *);
+
+/* A connection that turns out to be looked into has no record of its own. */
+static void
+raw_begin(struct exchange *ex)
+{
+	const struct ruling	*known = verdict_known(&ex->ex_place);
+
+	ex->ex_state = EX_VERDICT;
+	if (known != NULL)
+		raw_ruled(ex, known);
+	else
+		verdict_ask(ex, upstream_dial(ex));
+}
 
 static void
 exchange_begin(struct exchange *ex, const char *mismatch)
 {
 	const struct ruling	*known = NULL;
-	bool			 fine = mismatch == NULL && !report_held() &&
-	    quota_left() > 0;
+	const char		*why = mismatch != NULL ? mismatch :
+	    exchange_obstacle();
 
-	if (fine && !ex->ex_raw)
-		known = verdict_known(&ex->ex_place);
-	ex->ex_id = report_opened(ex, known);
-	if (!fine) {
-		refuse(ex, mismatch != NULL ? 421 : report_held() ? 503 : 403,
-		    mismatch != NULL ? mismatch : report_held() ?
-		    "audit_full" : "quota");
+	if (ex->ex_raw) {
+		raw_begin(ex);
 		return;
 	}
+	if (why == NULL)
+		known = verdict_known(&ex->ex_place);
+	ex->ex_id = report_opened(ex, known);
+	if (why != NULL) {
+		refuse(ex, mismatch != NULL ? 421 : report_held() ? 503 : 403,
+		    why);
+		return;
+	}
+	overdue_add(ex);
 	ex->ex_state = EX_VERDICT;
 	if (known != NULL) {
 		ex->ex_ruling = *known;
@@ -224,6 +253,9 @@ exchange_ask_again(struct exchange *ex)
 	if (ex->ex_state != EX_VERDICT && ex->ex_state != EX_CONNECT)
 		return;
 	exchange_leave(ex, false);
+	if (ex->ex_raw)
+		/* A hello has to wait for the new verdict. */
+		conn_wait(ex->ex_conn);
 	ex->ex_why[0] = '\0';
 	verdict_ask(ex, upstream_dial(ex));
 }
@@ -242,33 +274,55 @@ exchange_allowed(struct exchange *ex)
 		if ((up = upstream_take(ex)) != NULL)
 			exchange_connected(ex, up);
 		else
-			verdict_ask(ex, upstream_dial(ex));
+			upstream_want(ex);
 	} else if (ex->ex_up->up_state == UP_READY)
 		upstream_begin(ex->ex_up);
 	/* Else it was asked for together with the verdict, and will come. */
 }
 
+/* Its first verdict counts now. */
+void
+exchange_decided(struct exchange *ex)
+{
+	if (ex->ex_ruling.rl_verdict == VERDICT_ALLOW) {
+		report_verdict(ex);
+		exchange_allowed(ex);
+	} else
+		refuse(ex, 403, ex->ex_ruling.rl_reason);
+}
+
+/* What was not looked into at its beginning cannot be any more. */
+static bool
+still_allowed(const struct exchange *ex, const struct ruling *rl)
+{
+	return rl->rl_verdict == VERDICT_ALLOW && (!ex->ex_raw ||
+	    rl->rl_rule_kind != RULE_PASS ||
+	    ex->ex_ruling.rl_rule_kind == RULE_PASS);
+}
+
 void
 exchange_ruled(struct exchange *ex, const struct ruling *rl)
 {
-	bool	 first = ex->ex_state == EX_VERDICT;
+	const char	*why = rl->rl_reason[0] != '\0' ? rl->rl_reason :
+	    "default_deny";
+	bool		 fine = still_allowed(ex, rl);
 
 	if (ex->ex_state == EX_FORWARD) {
 		/* Under way when the rules changed: it goes on, or is cut. */
-		if (rl->rl_verdict != VERDICT_ALLOW)
-			exchange_fail(ex, 403, rl->rl_reason);
+		if (!fine)
+			exchange_fail(ex, 403, why);
+		return;
+	}
+	if (ex->ex_state == EX_VERDICT && ex->ex_raw) {
+		raw_ruled(ex, rl);
 		return;
 	}
 	ex->ex_ruling = *rl;
-	if (rl->rl_verdict != VERDICT_ALLOW) {
-		refuse(ex, 403, rl->rl_reason);
-		return;
-	}
+	if (ex->ex_state == EX_VERDICT)
+		exchange_decided(ex);
 	/* A second one is for a connection, and the dialer has that grant. */
-	if (!first)
-		return;
-	report_verdict(ex);
-	exchange_allowed(ex);
+	else if (!fine)
+		refuse(ex, 403, why);
 }
 
 /* As it goes to the origin: hop by hop nothing is copied. */
@@ -302,7 +356,9 @@ exchange_connected(struct exchange *ex, struct upstream *up)
 	ex->ex_up = up;
 	ex->ex_origin = up->up_ops;
 	ex->ex_state = EX_FORWARD;
-	if (send_head(ex) == -1)
+	if (ex->ex_raw)
+		raw_connected(ex);
+	else if (send_head(ex) == -1)
 		exchange_fail(ex, 400, "bad_request");
 	else if (ex->ex_request_end)
 		/* It is repeated, and had no body. */
@@ -392,6 +448,8 @@ exchange_answer_head(struct exchange *ex, const struct h1_head *hd,
 	ex->ex_answered = true;
 	if (hd->hd_status == 101) {
 		ex->ex_upgraded = true;
+		/* What follows the head is another matter. */
+		ex->ex_request_end = false;
 		ex->ex_client->tunnel(ex);
 	}
 }
@@ -406,6 +464,12 @@ exchange_answer_data(struct exchange *ex, const void *data, size_t len)
 void
 exchange_answer_end(struct exchange *ex, const struct trailers *tr)
 {
+	if (ex->ex_raw) {
+		/* Half of it: what the client sends may still go on. */
+		ex->ex_answer_end = true;
+		ex->ex_client->end(ex, tr);
+		return;
+	}
 	report_closed(ex, NULL);
 	ex->ex_state = EX_DONE;
 	ex->ex_client->end(ex, tr);
@@ -451,19 +515,43 @@ exchange_fail(struct exchange *ex, int status, const char *why)
 	exchange_end(ex);
 }
 
-/* The origin's side is gone before the answer was complete. */
-void
-exchange_up_lost(struct exchange *ex, const char *why)
+/* Over another connection, and once. */
+static void
+exchange_repeat(struct exchange *ex)
 {
-	if (!can_repeat(ex)) {
-		exchange_fail(ex, 502, why);
-		return;
-	}
 	ex->ex_origin->tally(ex);
 	exchange_leave(ex, false);
 	ex->ex_retried = true;
 	ex->ex_state = EX_CONNECT;
-	verdict_ask(ex, upstream_dial(ex));
+	upstream_want(ex);
+}
+
+/* The origin's side is gone before the answer was complete. */
+void
+exchange_up_lost(struct exchange *ex, const char *why)
+{
+	if (ex->ex_answer_end)
+		/* It had closed both ways, as what we sent it has shown. */
+		raw_over(ex);
+	else if (can_repeat(ex))
+		exchange_repeat(ex);
+	else
+		exchange_fail(ex, 502, why);
+}
+
+/*
+ * The origin says that it has done nothing about the request (RFC 9113, 8.7),
+ * which can be sent again if we still have all of it.  HTTP/1 reads chunks to
+ * where the head was.
+ */
+void
+exchange_up_refused(struct exchange *ex)
+{
+	if (!ex->ex_retried && !ex->ex_heard && ex->ex_request_body == 0 &&
+	    (ex->ex_request.hd_framing != H1_CHUNKED || ex->ex_asks != NULL))
+		exchange_repeat(ex);
+	else
+		exchange_fail(ex, 502, "stream_broken");
 }
 
 /* The client's side is gone; it frees itself. */

@@ -31,7 +31,6 @@
 
 #define READ_SIZE	(16 * 1024)	/* bytes, about a record */
 #define READS		8		/* in one turn */
-#define PIECE_SIZE	(16 * 1024)
 
 /* What a peer may have sent us that we could not pass on yet, bytes. */
 #define SERVER_WINDOW	(256 * 1024)
@@ -42,86 +41,10 @@
 #define NUISANCE_MAX	400
 #define NUISANCE_PER_S	40
 
-struct h2_piece {
-	TAILQ_ENTRY(h2_piece)	 hp_entry;
-	size_t			 hp_pos;
-	size_t			 hp_len;
-	unsigned char		 hp_data[PIECE_SIZE];
-};
-
-static struct blocks	 pieces = {
-	.bk_size = sizeof(struct h2_piece), .bk_keep = 32
-};
-static struct blocks	 out_blocks = {
-	.bk_size = H2_OUT_SIZE, .bk_keep = 32
-};
-static unsigned int			 nstreams;
 static nghttp2_session_callbacks	*callbacks;
 static nghttp2_option			*option;
-
-/* ---- streams ------------------------------------------------------------- */
-
-static struct h2_stream *
-stream_new(struct h2 *h2, int32_t id)
-{
-	struct h2_stream	*hs;
-
-	if ((hs = calloc(1, sizeof(*hs))) == NULL)
-		return NULL;
-	hs->hs_h2 = h2;
-	hs->hs_id = id;
-	TAILQ_INIT(&hs->hs_in);
-	timer_init(&hs->hs_timer, child_base, NULL, hs);
-	TAILQ_INSERT_TAIL(&h2->h2_streams, hs, hs_entry);
-	h2->h2_nstreams++;
-	nstreams++;
-	nghttp2_session_set_stream_user_data(h2->h2_session, id, hs);
-	return hs;
-}
-
-static void
-stream_drop_in(struct h2_stream *hs)
-{
-	struct h2_piece	*hp;
-
-	while ((hp = TAILQ_FIRST(&hs->hs_in)) != NULL) {
-		TAILQ_REMOVE(&hs->hs_in, hp, hp_entry);
-		if (!hs->hs_h2->h2_dead)
-			nghttp2_session_consume_connection(
-			    hs->hs_h2->h2_session, hp->hp_len - hp->hp_pos);
-		blocks_put(&pieces, hp);
-	}
-}
-
-/* Nobody will ask for it; its memory stays until nobody is inside. */
-static void
-stream_gone(struct h2_stream *hs)
-{
-	struct h2	*h2 = hs->hs_h2;
-
-	stream_drop_in(hs);
-	timer_end(&hs->hs_timer);
-	hs->hs_ex = NULL;
-	TAILQ_REMOVE(&h2->h2_streams, hs, hs_entry);
-	TAILQ_INSERT_TAIL(&h2->h2_graves, hs, hs_entry);
-	h2->h2_nstreams--;
-	nstreams--;
-}
-
-static void
-streams_bury(struct h2 *h2)
-{
-	struct h2_stream	*hs;
-
-	while ((hs = TAILQ_FIRST(&h2->h2_graves)) != NULL) {
-		TAILQ_REMOVE(&h2->h2_graves, hs, hs_entry);
-		blocks_put(&out_blocks, hs->hs_out);
-		blocks_put(&in_blocks, hs->hs_in_text);
-		free(hs->hs_text);
-		free(hs->hs_in_fields);
-		free(hs);
-	}
-}
+static TAILQ_HEAD(, h2)			 dirty = TAILQ_HEAD_INITIALIZER(dirty);
+static struct event			 turn;
 
 static void
 h2_break(struct h2 *h2, const char *why)
@@ -158,77 +81,6 @@ h2_annoyed(struct h2 *h2)
 
 /* ---- receiving ----------------------------------------------------------- */
 
-/* 1: all of it was passed on. */
-static int
-piece_pass(struct h2_stream *hs, struct h2_piece *hp)
-{
-	struct h2	*h2 = hs->hs_h2;
-	size_t		 n;
-
-	while (hp->hp_pos < hp->hp_len) {
-		n = h2->h2_ops->on_data(hs, hp->hp_data + hp->hp_pos,
-		    hp->hp_len - hp->hp_pos);
-		if (h2->h2_dead || hs->hs_ex == NULL || n == 0)
-			return 0;
-		hp->hp_pos += n;
-		nghttp2_session_consume(h2->h2_session, hs->hs_id, n);
-	}
-	TAILQ_REMOVE(&hs->hs_in, hp, hp_entry);
-	blocks_put(&pieces, hp);
-	return 1;
-}
-
-/* What waits goes on as far as the other side takes it. */
-static void
-stream_pass(struct h2_stream *hs)
-{
-	struct h2	*h2 = hs->hs_h2;
-	struct h2_piece	*hp;
-
-	while ((hp = TAILQ_FIRST(&hs->hs_in)) != NULL)
-		if (!piece_pass(hs, hp))
-			return;
-	if (hs->hs_in_end && !hs->hs_in_told && hs->hs_ex != NULL) {
-		hs->hs_in_told = true;
-		h2->h2_ops->on_end(hs);
-	}
-}
-
-void
-h2_pump(struct h2_stream *hs)
-{
-	struct h2	*h2 = hs->hs_h2;
-	bool		 inside = h2->h2_inside;
-
-	/* Whatever it leads to, this stream stays until we are out. */
-	h2->h2_inside = true;
-	stream_pass(hs);
-	h2->h2_inside = inside;
-	h2_send(h2);
-}
-
-static int
-stream_keep(struct h2_stream *hs, const unsigned char *data, size_t len)
-{
-	struct h2_piece	*hp = TAILQ_LAST(&hs->hs_in, h2_pieces);
-	size_t		 n;
-
-	for (; len > 0; data += n, len -= n) {
-		if (hp == NULL || hp->hp_len == PIECE_SIZE) {
-			if ((hp = blocks_get(&pieces)) == NULL)
-				return -1;
-			hp->hp_pos = hp->hp_len = 0;
-			TAILQ_INSERT_TAIL(&hs->hs_in, hp, hp_entry);
-		}
-		n = PIECE_SIZE - hp->hp_len;
-		if (n > len)
-			n = len;
-		memcpy(hp->hp_data + hp->hp_len, data, n);
-		hp->hp_len += n;
-	}
-	return 0;
-}
-
 /* Straight to the other side if nothing waits before it. */
 static int
 on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t id,
@@ -257,7 +109,7 @@ on_data_chunk(nghttp2_session *session, uint8_t flags, int32_t id,
 		data += n;
 		len -= n;
 	}
-	if (len > 0 && stream_keep(hs, data, len) == -1)
+	if (len > 0 && h2_stream_keep(hs, data, len) == -1)
 		nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id,
 		    NGHTTP2_INTERNAL_ERROR);
 	return 0;
@@ -275,8 +127,8 @@ on_begin_headers(nghttp2_session *session, const nghttp2_frame *frame,
 	hs = nghttp2_session_get_stream_user_data(session,
 	    frame->hd.stream_id);
 	if (h2->h2_server && frame->headers.cat == NGHTTP2_HCAT_REQUEST) {
-		if (nstreams >= H2_STREAMS_ALL ||
-		    (hs = stream_new(h2, frame->hd.stream_id)) == NULL)
+		if (h2_crowded() ||
+		    (hs = h2_stream_new(h2, frame->hd.stream_id)) == NULL)
 			return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
 		first = true;
 	} else if (!h2->h2_server)
@@ -385,7 +237,7 @@ on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 	    frame->hd.stream_id);
 	if (hs != NULL) {
 		hs->hs_in_end = true;
-		stream_pass(hs);
+		h2_stream_pass(hs);
 	}
 	return h2->h2_dead ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
@@ -406,10 +258,11 @@ on_stream_close(nghttp2_session *session, int32_t id, uint32_t code,
 	/* A whole answer that waits for its reader is no loss. */
 	if (hs->hs_ex != NULL && hs->hs_in_end && code == NGHTTP2_NO_ERROR)
 		return 0;
-	if (hs->hs_ex != NULL)
+	/* What nghttp2 found malformed never came to have a head. */
+	if (hs->hs_ex != NULL || (h2->h2_server && !hs->hs_headed))
 		h2->h2_ops->on_reset(hs, code);
 	if (!h2->h2_dead)
-		stream_gone(hs);
+		h2_stream_gone(hs);
 	return h2->h2_dead ? NGHTTP2_ERR_CALLBACK_FAILURE : 0;
 }
 
@@ -433,45 +286,6 @@ on_send(nghttp2_session *session, const uint8_t *data, size_t len, int flags,
 	return len;
 }
 
-static ssize_t
-on_read_data(nghttp2_session *session, int32_t id, uint8_t *buf, size_t len,
-    uint32_t *flags, nghttp2_data_source *source, void *arg)
-{
-	struct h2_stream	*hs = source->ptr;
-
-	(void)session, (void)id, (void)buf, (void)arg;
-	if (hs->hs_outlen == 0 && !hs->hs_out_end) {
-		hs->hs_out_asleep = true;
-		return NGHTTP2_ERR_DEFERRED;
-	}
-	*flags |= NGHTTP2_DATA_FLAG_NO_COPY;
-	if (len >= hs->hs_outlen) {
-		len = hs->hs_outlen;
-		if (hs->hs_out_end)
-			*flags |= NGHTTP2_DATA_FLAG_EOF;
-		if (hs->hs_out_end && hs->hs_has_trailers)
-			*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-	}
-	return len;
-}
-
-static void
-out_taken(struct h2_stream *hs, size_t len)
-{
-	hs->hs_outpos += len;
-	hs->hs_outlen -= len;
-	if (hs->hs_outlen == 0) {
-		blocks_put(&out_blocks, hs->hs_out);
-		hs->hs_out = NULL;
-		hs->hs_outpos = 0;
-	}
-	if (hs->hs_out_full && hs->hs_outlen <= H2_OUT_LOW) {
-		hs->hs_out_full = false;
-		if (hs->hs_ex != NULL)
-			hs->hs_h2->h2_ops->on_room(hs);
-	}
-}
-
 static int
 on_send_data(nghttp2_session *session, nghttp2_frame *frame,
     const uint8_t *head, size_t len, nghttp2_data_source *source, void *arg)
@@ -490,7 +304,7 @@ on_send_data(nghttp2_session *session, nghttp2_frame *frame,
 		memcpy(p + 9, hs->hs_out + hs->hs_outpos, len);
 	io_commit(h2->h2_io, len + 9);
 	hs->hs_bytes_out += len + 9;
-	out_taken(hs, len);
+	h2_stream_sent(hs, len);
 	return 0;
 }
 
@@ -516,149 +330,43 @@ send_all(struct h2 *h2)
 
 /* What is due goes to the io, which sends it at the end of this turn. */
 void
-h2_send(struct h2 *h2)
+h2_send_now(struct h2 *h2)
 {
+	if (h2->h2_inside)
+		h2_send(h2);
 	if (h2->h2_dead || h2->h2_inside)
 		return;
 	h2->h2_inside = true;
 	send_all(h2);
 	h2->h2_inside = false;
-	streams_bury(h2);
+	h2_streams_bury(h2);
 	if (!h2->h2_dead && h2->h2_why != NULL)
 		h2->h2_ops->on_broken(h2, h2->h2_why);
 }
 
-void *
-h2_reserve(struct h2_stream *hs, size_t *room)
-{
-	if (hs->hs_out_full || hs->hs_closed)
-		return NULL;
-	if (hs->hs_out == NULL &&
-	    (hs->hs_out = blocks_get(&out_blocks)) == NULL)
-		return NULL;
-	if (hs->hs_outpos > 0 && H2_OUT_SIZE - hs->hs_outpos - hs->hs_outlen <
-	    H2_OUT_SIZE / 2) {
-		memmove(hs->hs_out, hs->hs_out + hs->hs_outpos, hs->hs_outlen);
-		hs->hs_outpos = 0;
-	}
-	*room = H2_OUT_SIZE - hs->hs_outpos - hs->hs_outlen;
-	return hs->hs_out + hs->hs_outpos + hs->hs_outlen;
-}
-
 static void
-stream_wake(struct h2_stream *hs)
+h2_on_turn(evutil_socket_t fd, short what, void *arg)
 {
-	if (!hs->hs_out_asleep)
-		return;
-	hs->hs_out_asleep = false;
-	nghttp2_session_resume_data(hs->hs_h2->h2_session, hs->hs_id);
+	struct h2	*h2;
+
+	(void)fd, (void)what, (void)arg;
+	while ((h2 = TAILQ_FIRST(&dirty)) != NULL) {
+		TAILQ_REMOVE(&dirty, h2, h2_entry);
+		h2->h2_dirty = false;
+		h2_send_now(h2);
+	}
 }
 
+/* Once for all that this turn brings: frames are cheaper by the dozen. */
 void
-h2_commit(struct h2_stream *hs, size_t len)
+h2_send(struct h2 *h2)
 {
-	hs->hs_outlen += len;
-	stream_wake(hs);
-	if (hs->hs_outlen > H2_OUT_LOW) {
-		hs->hs_out_full = true;
-		h2_send(hs->hs_h2);
-	}
-}
-
-void
-h2_end(struct h2_stream *hs, const struct trailers *tr)
-{
-	static struct h2_nv	 nv;
-
-	hs->hs_out_end = true;
-	if (hs->hs_closed)
+	if (h2->h2_dead || h2->h2_dirty)
 		return;
-	if (tr != NULL && tr->tr_n > 0 &&
-	    h2_nv_trailers(&nv, tr->tr_fields, tr->tr_n) == 0 &&
-	    nghttp2_submit_trailer(hs->hs_h2->h2_session, hs->hs_id, nv.hn_nv,
-	    nv.hn_n) == 0)
-		hs->hs_has_trailers = true;
-	stream_wake(hs);
-	h2_send(hs->hs_h2);
-}
-
-int
-h2_interim(struct h2_stream *hs, const struct h2_nv *nv)
-{
-	return hs->hs_closed ? -1 : nghttp2_submit_headers(
-	    hs->hs_h2->h2_session, NGHTTP2_FLAG_NONE, hs->hs_id, NULL,
-	    nv->hn_nv, nv->hn_n, NULL) == 0 ? 0 : -1;
-}
-
-int
-h2_respond(struct h2_stream *hs, const struct h2_nv *nv, bool end)
-{
-	nghttp2_data_provider	 body = {
-		.source.ptr = hs, .read_callback = on_read_data
-	};
-
-	if (hs->hs_closed)
-		return -1;
-	if (end)
-		hs->hs_out_end = true;
-	return nghttp2_submit_response(hs->hs_h2->h2_session, hs->hs_id,
-	    nv->hn_nv, nv->hn_n, end ? NULL : &body) == 0 ? 0 : -1;
-}
-
-struct h2_stream *
-h2_open(struct h2 *h2, const struct h2_nv *nv, bool end)
-{
-	nghttp2_data_provider	 body = { .read_callback = on_read_data };
-	struct h2_stream	*hs;
-	int32_t			 id;
-
-	if (h2->h2_dead || (hs = stream_new(h2, 0)) == NULL)
-		return NULL;
-	body.source.ptr = hs;
-	id = nghttp2_submit_request(h2->h2_session, NULL, nv->hn_nv, nv->hn_n,
-	    end ? NULL : &body, hs);
-	if (id < 0) {
-		hs->hs_closed = true;
-		stream_gone(hs);
-		return NULL;
-	}
-	hs->hs_id = id;
-	hs->hs_out_end = end;
-	return hs;
-}
-
-static void
-str_move(struct h1_str *str, const char *from, const char *to)
-{
-	if (str->s != NULL)
-		str->s = to + (str->s - from);
-}
-
-/* Its text moves to memory of its own size, and all that points there. */
-int
-h2_keep_head(struct h2_stream *hs, size_t len, struct h1_head *hd)
-{
-	const char	*from = hs->hs_h2->h2_head_text;
-	size_t		 i;
-	char		*to;
-
-	if ((to = malloc(len)) == NULL)
-		return -1;
-	memcpy(to, from, len);
-	hs->hs_text = to;
-	str_move(&hd->hd_method_text, from, to);
-	str_move(&hd->hd_target, from, to);
-	str_move(&hd->hd_scheme, from, to);
-	str_move(&hd->hd_path, from, to);
-	str_move(&hd->hd_host, from, to);
-	str_move(&hd->hd_host_field, from, to);
-	str_move(&hd->hd_override, from, to);
-	str_move(&hd->hd_upgrade, from, to);
-	for (i = 0; i < hd->hd_nfields; i++) {
-		hd->hd_fields[i].hf_name += to - from;
-		hd->hd_fields[i].hf_value += to - from;
-	}
-	return 0;
+	if (TAILQ_EMPTY(&dirty))
+		event_active(&turn, EV_TIMEOUT, 1);
+	h2->h2_dirty = true;
+	TAILQ_INSERT_TAIL(&dirty, h2, h2_entry);
 }
 
 /* A whole answer is out: the rest of a request is of no use. */
@@ -678,44 +386,6 @@ on_frame_sent(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 		nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE,
 		    hs->hs_id, NGHTTP2_NO_ERROR);
 	return 0;
-}
-
-/* The exchange is over before the stream is; nothing is owed to it. */
-void
-h2_reset(struct h2_stream *hs, uint32_t code)
-{
-	struct h2	*h2 = hs->hs_h2;
-
-	stream_drop_in(hs);
-	if (hs->hs_closed) {
-		stream_gone(hs);
-		return;
-	}
-	nghttp2_submit_rst_stream(h2->h2_session, NGHTTP2_FLAG_NONE,
-	    hs->hs_id, code);
-	h2_send(h2);
-}
-
-/* The exchange has all of it; what is still to be sent is sent. */
-void
-h2_done(struct h2_stream *hs)
-{
-	hs->hs_ex = NULL;
-	stream_drop_in(hs);
-	if (hs->hs_closed)
-		stream_gone(hs);
-}
-
-const struct trailers *
-h2_trailers(const struct h2_stream *hs)
-{
-	static struct trailers	 tr;
-
-	if (hs->hs_in_nfields == 0)
-		return NULL;
-	tr.tr_fields = hs->hs_in_fields;
-	tr.tr_n = hs->hs_in_nfields;
-	return &tr;
 }
 
 /* ---- the session --------------------------------------------------------- */
@@ -761,7 +431,7 @@ h2_goodbye(struct h2 *h2, uint32_t code)
 	nghttp2_submit_goaway(h2->h2_session, NGHTTP2_FLAG_NONE,
 	    nghttp2_session_get_last_proc_stream_id(h2->h2_session), code,
 	    NULL, 0);
-	h2_send(h2);
+	h2_send_now(h2);
 }
 
 /* Loads what all sessions share. */
@@ -779,6 +449,9 @@ h2_prepare(void)
 	nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks,
 	    on_begin_headers);
 	nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
+	/* What nghttp2 would leave out is for our parser to refuse. */
+	nghttp2_session_callbacks_set_on_invalid_header_callback(callbacks,
+	    on_header);
 	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks,
 	    on_data_chunk);
 	nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks,
@@ -787,6 +460,8 @@ h2_prepare(void)
 	    on_frame_sent);
 	nghttp2_session_callbacks_set_on_stream_close_callback(callbacks,
 	    on_stream_close);
+	event_assign(&turn, child_base, -1, 0, h2_on_turn, NULL);
+	event_priority_set(&turn, 1);
 	nghttp2_option_set_no_auto_window_update(option, 1);
 	nghttp2_option_set_max_settings(option, 16);
 	nghttp2_option_set_max_outbound_ack(option, 64);
@@ -850,8 +525,11 @@ h2_close(struct h2 *h2)
 	if (h2->h2_dead)
 		return;
 	h2->h2_dead = true;
+	if (h2->h2_dirty)
+		TAILQ_REMOVE(&dirty, h2, h2_entry);
+	h2->h2_dirty = false;
 	while ((hs = TAILQ_FIRST(&h2->h2_streams)) != NULL)
-		stream_gone(hs);
+		h2_stream_gone(hs);
 }
 
 void
@@ -860,7 +538,7 @@ h2_free(struct h2 *h2)
 	if (h2 == NULL)
 		return;
 	h2_close(h2);
-	streams_bury(h2);
+	h2_streams_bury(h2);
 	nghttp2_session_del(h2->h2_session);
 	blocks_put(&in_blocks, h2->h2_head_text);
 	free(h2);

@@ -63,9 +63,12 @@ struct h2_stream {
 	bool			 hs_out_full;	/* the source waits for room */
 	bool			 hs_out_end;	/* nothing will be added */
 	bool			 hs_out_asleep;	/* nghttp2 waits for data */
-	bool			 hs_has_trailers;
+	struct h1_field		*hs_out_fields;	/* trailers */
+	size_t			 hs_out_nfields;
 
 	bool			 hs_closed;	/* nghttp2 knows it no more */
+	uint64_t		 hs_left;	/* of an answer, bytes to come */
+	unsigned int		 hs_interim;	/* 1xx answers so far */
 	uint64_t		 hs_bytes_in;	/* of frames, for the records */
 	uint64_t		 hs_bytes_out;
 };
@@ -90,6 +93,7 @@ struct h2_ops {
 };
 
 struct h2 {
+	TAILQ_ENTRY(h2)		 h2_entry;	/* of those with news */
 	nghttp2_session		*h2_session;
 	struct io		*h2_io;
 	const struct h2_ops	*h2_ops;
@@ -97,6 +101,7 @@ struct h2 {
 	bool			 h2_server;
 	bool			 h2_inside;	/* nghttp2 runs: do not enter */
 	bool			 h2_dead;
+	bool			 h2_dirty;	/* to be sent this turn */
 	bool			 h2_in_head;	/* between two frames of one */
 	bool			 h2_abused;	/* that is why */
 	const char		*h2_why;	/* on_broken is due */
@@ -121,6 +126,7 @@ void		 h2_free(struct h2 *);
 /* From io_ops: bytes are there; there is room to send. */
 void		 h2_read(struct h2 *);
 void		 h2_send(struct h2 *);
+void		 h2_send_now(struct h2 *);
 /* Whether the peer wants no more and is owed no more. */
 bool		 h2_finished(const struct h2 *);
 /* No new streams, please. */
@@ -142,6 +148,18 @@ void		 h2_reset(struct h2_stream *, uint32_t code);
 void		 h2_done(struct h2_stream *);
 /* The other side can take more of what was received. */
 void		 h2_pump(struct h2_stream *);
+/* Bytes that were received and not passed on. */
+size_t		 h2_stream_waiting(const struct h2_stream *);
 const struct trailers	*h2_trailers(const struct h2_stream *);
+
+/* Between h2.c and h2_stream.c. */
+bool		 h2_crowded(void);
+struct h2_stream *h2_stream_new(struct h2 *, int32_t);
+void		 h2_stream_gone(struct h2_stream *);
+void		 h2_streams_bury(struct h2 *);
+void		 h2_stream_pass(struct h2_stream *);
+int		 h2_stream_keep(struct h2_stream *, const unsigned char *,
+		    size_t);
+void		 h2_stream_sent(struct h2_stream *, size_t);
 
 #endif /* H2_H */

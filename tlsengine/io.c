@@ -38,9 +38,10 @@
 #define TLS_ALERT	21
 #define RECORD_HEADER	5
 #define ALERT_RECORD	7	/* header, level, description */
+#define BARRIER_MS	2	/* until the recorder is tried again */
 
 static BIO_METHOD	*io_method;
-static void		(*io_barrier)(void);
+static bool		(*io_barrier)(void);
 static TAILQ_HEAD(, io)	 dirty = TAILQ_HEAD_INITIALIZER(dirty);
 static struct event	 turn;
 static struct blocks	 out_blocks = {
@@ -223,7 +224,7 @@ io_bio_create(BIO *bio)
 }
 
 int
-io_library_init(void (*barrier)(void))
+io_library_init(bool (*barrier)(void))
 {
 	io_barrier = barrier;
 	io_method = BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK,
@@ -553,10 +554,14 @@ io_send_and_tell(struct io *io)
 static void
 io_on_turn(evutil_socket_t fd, short what, void *arg)
 {
-	struct io	*io;
+	static const struct timeval	 again = { 0, BARRIER_MS * 1000 };
+	struct io			*io;
 
 	(void)fd, (void)what, (void)arg;
-	io_barrier();
+	if (!io_barrier()) {
+		event_add(&turn, &again);
+		return;
+	}
 	while ((io = TAILQ_FIRST(&dirty)) != NULL) {
 		TAILQ_REMOVE(&dirty, io, io_entry);
 		io->io_dirty = false;
@@ -578,8 +583,10 @@ io_flush(struct io *io)
 void
 io_push(struct io *io)
 {
-	io_barrier();
-	io_send(io);
+	if (io_barrier())
+		io_send(io);
+	else
+		io_flush(io);
 }
 
 static void
@@ -592,10 +599,10 @@ io_on_write(evutil_socket_t fd, short what, void *arg)
 		io_tell(io);
 	else if (io->io_handshake)
 		io_shake_hands(io);
-	else {
-		io_barrier();
+	else if (io_barrier())
 		io_send_and_tell(io);
-	}
+	else
+		io_flush(io);
 }
 
 void

@@ -115,7 +115,7 @@ bool	 io_empty(const struct io *);
 /* Tell the peer that no more will come. */
 void	 io_finish(struct io *);
 
-/* The barrier is called before anything is sent. */
-int	 io_library_init(void (*barrier)(void));
+/* Before anything is sent the barrier is asked; false: not yet. */
+int	 io_library_init(bool (*barrier)(void));
 
 #endif /* IO_H */

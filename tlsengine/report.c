@@ -39,6 +39,13 @@ report_credit(void)
 	return true;
 }
 
+/* What it was taken for needs no record. */
+void
+report_uncredit(void)
+{
+	credits++;
+}
+
 bool
 report_held(void)
 {
@@ -76,7 +83,9 @@ report_opened(struct exchange *ex, const struct ruling *known)
 	last_request++;
 	ipc_send(recorder, -1, RECORD_OPENED, record_opened,
 	    .request = last_request, .at = now_ns(),
-	    .scheme = ex->ex_place.pc_scheme, .protocol = ex->ex_protocol,
+	    .scheme = ex->ex_protocol == PROTOCOL_TLS ? URL_HTTPS :
+	    ex->ex_place.pc_scheme, .protocol = ex->ex_protocol,
+	    .inspected = !ex->ex_raw,
 	    .port = ex->ex_place.pc_port, .host = ex->ex_place.pc_host,
 	    .method = ex->ex_method, .path = ex->ex_path, .fields = fields);
 	if (known != NULL && known->rl_verdict == VERDICT_ALLOW) {
@@ -142,6 +151,8 @@ report_body(struct exchange *ex, int answer, uint64_t before,
 	const char	*p = data;
 	size_t		 n;
 
+	if (ex->ex_raw)
+		return;
 	hash_body(ex, answer, before, data, len);
 	if (before >= settings.st_capture)
 		return;

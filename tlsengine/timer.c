@@ -27,8 +27,8 @@
 #define CLOCK_MONOTONIC_COARSE	CLOCK_MONOTONIC
 #endif
 
-static uint64_t
-now_ms(void)
+uint64_t
+timer_now(void)
 {
 	struct timespec	 ts;
 
@@ -50,7 +50,7 @@ static void
 timer_on_event(evutil_socket_t fd, short what, void *arg)
 {
 	struct timer	*ti = arg;
-	uint64_t	 now = now_ms();
+	uint64_t	 now = timer_now();
 
 	(void)fd, (void)what;
 	ti->ti_fires = 0;
@@ -78,7 +78,7 @@ timer_init(struct timer *ti, struct event_base *base, void (*fn)(void *),
 void
 timer_set(struct timer *ti, uint64_t ms)
 {
-	uint64_t	 now = now_ms();
+	uint64_t	 now = timer_now();
 
 	ti->ti_due = now + ms;
 	if (ti->ti_fires == 0 || ti->ti_fires > ti->ti_due)

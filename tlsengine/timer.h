@@ -36,6 +36,7 @@ struct timer {
 	void		*ti_arg;
 };
 
+uint64_t	 timer_now(void);	/* ms */
 void	 timer_init(struct timer *, struct event_base *, void (*)(void *),
 	    void *);
 void	 timer_set(struct timer *, uint64_t ms);

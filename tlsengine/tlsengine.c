@@ -71,6 +71,7 @@ tlsengine_parent_conf_engine(struct ipc *ip, const union msg *m)
 	(void)ip;
 	strlcpy(candidate.st_policy, me->policy, sizeof(candidate.st_policy));
 	candidate.st_refuse = me->refuse;
+	candidate.st_asks = me->asks;
 	candidate.st_capture = me->capture;
 	candidate.st_capture_hash = me->capture_hash;
 	candidate.st_connections = me->connections;
@@ -80,6 +81,7 @@ tlsengine_parent_conf_engine(struct ipc *ip, const union msg *m)
 	candidate.st_response_ms = me->response_ms;
 	candidate.st_idle_ms = me->idle_ms;
 	candidate.st_tunnel_ms = me->tunnel_ms;
+	candidate.st_total_ms = me->total_ms;
 	return 0;
 }
 
@@ -271,11 +273,10 @@ tlsengine_channel(const struct msg_channel *mc, int fd)
 }
 
 /* Nothing is sent to anybody before the recorder has what it is told. */
-static void
+static bool
 tlsengine_barrier(void)
 {
-	if (recorder != NULL)
-		ipc_flush(recorder);
+	return recorder == NULL || ipc_push(recorder);
 }
 
 /*

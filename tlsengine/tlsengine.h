@@ -47,10 +47,12 @@
 #include "secret.h"
 #include "timer.h"
 #include "urlpath.h"
+#include "websocket.h"
 
 struct settings {
 	char		 st_policy[NAME_LEN + 1];
 	uint8_t		 st_refuse;
+	uint8_t		 st_asks;	/* about connections */
 	uint8_t		 st_capture_hash;
 	uint32_t	 st_capture;
 	uint32_t	 st_connections;
@@ -60,6 +62,7 @@ struct settings {
 	uint64_t	 st_response_ms;
 	uint64_t	 st_idle_ms;
 	uint64_t	 st_tunnel_ms;
+	uint64_t	 st_total_ms;	/* 0: no end */
 };
 
 /* Where a request goes: the one name of promise P3. */
@@ -104,7 +107,7 @@ struct client_ops {
 	void	*(*reserve)(struct exchange *, size_t *);
 	void	 (*commit)(struct exchange *, size_t);
 	void	 (*flush)(struct exchange *);
-	/* The answer is complete and the exchange is over. */
+	/* The answer is complete; the exchange is over, unless it is raw. */
 	void	 (*end)(struct exchange *, const struct trailers *);
 	/* It ends here and now, and the client must notice. */
 	void	 (*cut)(struct exchange *);
@@ -118,6 +121,7 @@ struct client_ops {
 
 /* The side that answers. */
 struct origin_ops {
+	/* NULL: there is no head, all that comes is the answer. */
 	int	 (*request)(struct exchange *, const struct h1_out_request *);
 	void	*(*reserve)(struct exchange *, size_t *);
 	void	 (*commit)(struct exchange *, size_t);
@@ -141,6 +145,8 @@ enum exchange_state {
 struct exchange {
 	TAILQ_ENTRY(exchange)	 ex_entry;	/* of those without credit */
 	TAILQ_ENTRY(exchange)	 ex_waits;	/* for the same upstream */
+	TAILQ_ENTRY(exchange)	 ex_dues;
+	uint64_t		 ex_due;	/* ms; 0: it has no end */
 	uint64_t		 ex_id;
 	enum exchange_state	 ex_state;
 	const struct client_ops	*ex_client;
@@ -164,6 +170,8 @@ struct exchange {
 	bool			 ex_heard;	/* of the origin, a byte */
 	bool			 ex_answered;	/* a head went to the client */
 	bool			 ex_upgraded;
+	bool			 ex_answer_end;	/* if raw */
+	char			 ex_key[WEBSOCKET_KEY + 1]; /* we made it */
 	uint64_t		 ex_answer_body;
 	EVP_MD_CTX		*ex_hash[2];	/* of the bodies, if wanted */
 	uint64_t		 ex_bytes_in;	/* from and to origins */
@@ -201,6 +209,7 @@ struct conn {
 	bool			 cn_transparent;
 	bool			 cn_named;	/* cn_place is settled */
 	const char		*cn_mismatch;	/* two names: all is refused */
+	bool			 cn_denied;	/* all of it, and not told yet */
 	struct timer		 cn_timer;
 	unsigned int		 cn_requests;
 	bool			 cn_dead;	/* freed in a turn of its own */
@@ -227,9 +236,11 @@ enum upstream_state {
 	UP_BUSY,
 	UP_SHARED		/* in the pool, in use: HTTP/2 */
 };
+TAILQ_HEAD(upstreams, upstream);
 
 struct upstream {
-	TAILQ_ENTRY(upstream)	 up_entry;	/* of its pool */
+	TAILQ_ENTRY(upstream)	 up_entry;
+	struct upstreams	*up_list;	/* of up_entry, or NULL */
 	LIST_ENTRY(upstream)	 up_hash;	/* by number, while dialled */
 	uint32_t		 up_id;
 	enum upstream_state	 up_state;
@@ -245,7 +256,12 @@ struct upstream {
 	struct timer		 up_timer;
 	bool			 up_dead;	/* freed in a turn of its own */
 	const struct origin_ops	*up_ops;
+
+	/* HTTP/2. */
 	struct h2		*up_h2;
+	bool			 up_settled;	/* its settings are known */
+	unsigned int		 up_using;	/* exchanges */
+	const char		*up_why;	/* it is lost */
 
 	/* HTTP/1. */
 	struct exchange		*up_ex;
@@ -266,6 +282,7 @@ struct upstream {
 /* A block holds a head, of a request or of an answer. */
 #define CONN_IN_SIZE	H1_HEAD_MAX
 #define UP_IN_SIZE	CONN_IN_SIZE
+#define INTERIM_MAX	16	/* 1xx answers to one request */
 
 /* tlsengine.c */
 extern struct settings		 settings;
@@ -304,10 +321,10 @@ void		 dns_accept(int);				/* TCP */
 void		 nflog_read(evutil_socket_t, short, void *);
 
 /* conn.c */
-extern struct blocks		 in_blocks;
 void		 conn_new(int, const struct addr *, uint16_t, bool);
 void		 conn_free(struct conn *);
 void		 conns_recheck(void);
+void		 conns_end(void);
 void		 conn_gone(struct conn *);
 void		 conn_reset(struct conn *);
 void		 conn_last(struct conn *);
@@ -319,6 +336,7 @@ int		 conn_sane(const struct conn *, const struct h1_head *,
 int		 conn_fill(struct conn *);
 void		 conn_not_http(struct conn *, const char *);
 void		 conn_first(struct conn *);
+void		 conn_handshake(struct conn *);
 void		 conn_on_secure(struct io *, const char *);
 void		 name_by_address(struct conn *);
 void		 name_by_client(struct conn *, const char *);
@@ -340,6 +358,18 @@ void		 conn_h2_late(struct conn *);
 void		 conn_h2_gone(struct conn *);
 void		 conn_h2_recheck(struct conn *);
 
+/* conn_raw.c */
+void		 conn_wait(struct conn *);
+bool		 conn_settled(const struct conn *);
+bool		 conn_ask(struct conn *);
+void		 raw_ruled(struct exchange *, const struct ruling *);
+void		 raw_hello(struct conn *, const struct hello *);
+bool		 raw_refuse(struct conn *, const char *);
+void		 raw_connected(struct exchange *);
+void		 raw_settle(struct exchange *);
+void		 raw_over(struct exchange *);
+void		 raw_gone(struct conn *);
+
 /* trailers.c */
 #define TRAILERS_MAX	H1_FIELDS_MAX
 void		 chunks_begin(struct h1_chunk *);
@@ -350,10 +380,13 @@ void		 chunks_put_last(struct io *, const struct trailers *);
 /* exchange.c */
 struct exchange	*exchange_new(const struct client_ops *, struct conn *);
 void		 exchange_free(struct exchange *);
+void		 exchange_end(struct exchange *);
+const char	*exchange_obstacle(void);
 int		 exchange_path(struct exchange *, struct h1_error *);
 void		 exchange_open(struct exchange *, const char *);
 void		 exchange_credit(void);
 void		 exchange_ruled(struct exchange *, const struct ruling *);
+void		 exchange_decided(struct exchange *);
 void		 exchange_connected(struct exchange *, struct upstream *);
 void		 exchange_no_upstream(struct exchange *, const char *);
 void		 exchange_ask_again(struct exchange *);
@@ -367,28 +400,53 @@ void		 exchange_answer_data(struct exchange *, const void *, size_t);
 void		 exchange_answer_end(struct exchange *,
 		    const struct trailers *);
 void		 exchange_up_lost(struct exchange *, const char *);
+void		 exchange_up_refused(struct exchange *);
 void		 exchange_fail(struct exchange *, int, const char *);
 void		 exchange_client_room(struct exchange *);
 void		 exchange_client_gone(struct exchange *, const char *);
 void		 exchange_leave(struct exchange *, bool);
 
+/* overdue.c */
+void		 overdue_add(struct exchange *);
+void		 overdue_remove(struct exchange *);
+
 /* upstream_tls.c */
 int		 upstream_secure(struct upstream *);
+bool		 upstream_chose_h2(struct upstream *);
+bool		 place_speaks_h2(const struct place *);
 /* upstream_h1.c, upstream_answer.c */
 extern const struct origin_ops	 origin_h1;
 void		 upstream_answer(struct upstream *);
-/* upstream.c */
+/* upstream_h2.c */
+extern const struct origin_ops	 origin_h2;
+int		 upstream_h2_new(struct upstream *);
+bool		 upstream_h2_serves(const struct upstream *,
+		    const struct exchange *);
+void		 upstream_h2_read(struct upstream *);
+void		 upstream_h2_drain(struct upstream *);
+void		 upstream_h2_late(struct upstream *);
+void		 upstream_h2_lost(struct upstream *, const char *);
+void		 upstream_h2_rest(struct upstream *);
+/* upstream_pool.c */
 unsigned int	 place_bucket(const struct place *);
 void		 upstream_init(void);
-void		 upstream_trust_changed(void);
 bool		 upstream_kept(const struct exchange *);
 struct upstream	*upstream_take(struct exchange *);
+void		 upstream_want(struct exchange *);
+void		 upstream_keep(struct upstream *);
+void		 upstream_opening(struct upstream *);
+void		 upstream_share(struct upstream *);
+void		 upstream_retire(struct upstream *);
+void		 upstream_unlist(struct upstream *);
+void		 upstream_forget_idle(void);
+/* upstream.c */
+void		 upstream_trust_changed(void);
 uint32_t	 upstream_dial(struct exchange *);
 void		 upstream_begin(struct upstream *);
+void		 upstream_wait(struct upstream *, struct exchange *);
 void		 upstream_unwait(struct upstream *, struct exchange *);
+void		 upstream_disband(struct upstream *, const struct exchange *);
 void		 upstream_drop(struct upstream *);
-void		 upstream_keep(struct upstream *);
-void		 upstream_forget_idle(void);
 int		 tlsengine_dialer_dialed(struct ipc *, const union msg *);
 int		 tlsengine_dialer_dial_failed(struct ipc *,
 		    const union msg *);
@@ -403,6 +461,7 @@ int		 tlsengine_policyd_verdict(struct ipc *, const union msg *);
 
 /* report.c: records */
 bool		 report_credit(void);
+void		 report_uncredit(void);
 bool		 report_held(void);
 int		 tlsengine_recorder_credit(struct ipc *, const union msg *);
 uint64_t	 report_opened(struct exchange *, const struct ruling *);

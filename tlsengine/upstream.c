@@ -25,21 +25,17 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "h2.h"
 #include "log.h"
-#include "tlsengine.h"
 
-#define POOLS		256	/* buckets */
-#define IDLE_MAX	256	/* connections kept in all pools */
+#define DIALS		256	/* buckets */
 
-TAILQ_HEAD(pool, upstream);
 LIST_HEAD(dials, upstream);
 
-static struct pool	 pools[POOLS];
-static struct dials	 dials[POOLS];
+static struct dials	 dials[DIALS];
 static TAILQ_HEAD(, upstream) dead = TAILQ_HEAD_INITIALIZER(dead);
 static struct event	 bury;
 static uint32_t		 last_id;
-static unsigned int	 nidle;
 
 static void	 up_on_read(struct io *);
 static void	 up_on_drain(struct io *);
@@ -52,26 +48,6 @@ static const struct io_ops up_ops = {
 	.on_secure = up_on_secure,
 	.on_error = up_on_error,
 };
-
-unsigned int
-place_bucket(const struct place *pc)
-{
-	const char	*p;
-	uint32_t	 h = pc->pc_port;
-
-	for (p = pc->pc_host; *p != '\0'; p++)
-		h = h * 31 + (unsigned char)*p;
-	return h % POOLS;
-}
-
-void
-upstream_init(void)
-{
-	unsigned int	 i;
-
-	for (i = 0; i < POOLS; i++)
-		TAILQ_INIT(&pools[i]);
-}
 
 /* ---- life and death ------------------------------------------------------ */
 
@@ -86,15 +62,9 @@ up_bury(evutil_socket_t fd, short what, void *arg)
 		free(up->up_head);
 		chunks_end(&up->up_chunk);
 		blocks_put(&in_blocks, up->up_in);
+		h2_free(up->up_h2);
 		free(up);
 	}
-}
-
-static void
-pool_remove(struct upstream *up)
-{
-	TAILQ_REMOVE(&pools[place_bucket(&up->up_place)], up, up_entry);
-	nidle--;
 }
 
 void
@@ -105,8 +75,9 @@ upstream_drop(struct upstream *up)
 	up->up_dead = true;
 	if (up->up_state == UP_DIAL)
 		LIST_REMOVE(up, up_hash);
-	if (up->up_state == UP_IDLE || up->up_state == UP_SHARED)
-		pool_remove(up);
+	upstream_unlist(up);
+	if (up->up_h2 != NULL)
+		h2_close(up->up_h2);
 	if (up->up_open)
 		io_close(&up->up_io);
 	timer_end(&up->up_timer);
@@ -153,12 +124,15 @@ up_on_timer(void *arg)
 
 	switch (up->up_state) {
 	case UP_IDLE:
-	case UP_SHARED:
 		upstream_drop(up);
 		break;
 	case UP_BUSY:
-		up_lost(up, up->up_in_body ? "stream_broken" :
-		    "upstream_unreachable: no answer in time");
+	case UP_SHARED:
+		if (up->up_h2 != NULL)
+			upstream_h2_late(up);
+		else
+			up_lost(up, up->up_in_body ? "stream_broken: idle" :
+			    "upstream_unreachable: no answer in time");
 		break;
 	case UP_DIAL:
 	case UP_HANDSHAKE:
@@ -172,26 +146,52 @@ up_by_id(uint32_t id)
 {
 	struct upstream	*up;
 
-	LIST_FOREACH(up, &dials[id % POOLS], up_hash)
+	LIST_FOREACH(up, &dials[id % DIALS], up_hash)
 		if (up->up_id == id)
 			return up;
 	return NULL;
 }
 
-static void
-up_wait(struct upstream *up, struct exchange *ex)
+void
+upstream_wait(struct upstream *up, struct exchange *ex)
 {
 	TAILQ_INSERT_TAIL(&up->up_waiters, ex, ex_waits);
 	ex->ex_up = up;
 }
 
-/* The exchange is over; a connection that nobody waits for is not wanted. */
+/* Those that cannot have it look for another; it is on no list any more. */
+void
+upstream_disband(struct upstream *up, const struct exchange *but)
+{
+	struct exchange	*ex, *next;
+
+	TAILQ_FOREACH_SAFE(ex, &up->up_waiters, ex_waits, next) {
+		if (ex == but)
+			continue;
+		TAILQ_REMOVE(&up->up_waiters, ex, ex_waits);
+		ex->ex_up = NULL;
+		upstream_want(ex);
+	}
+}
+
+/*
+ * The exchange is over.  A connection that nobody waits for is not wanted, and
+ * one whose grant was asked for by this exchange may never come.
+ */
 void
 upstream_unwait(struct upstream *up, struct exchange *ex)
 {
+	bool	 asked = ex == TAILQ_FIRST(&up->up_waiters);
+
 	TAILQ_REMOVE(&up->up_waiters, ex, ex_waits);
+	if (up->up_using > 0)
+		return;
 	if (TAILQ_EMPTY(&up->up_waiters))
 		upstream_drop(up);
+	else if (up->up_state == UP_DIAL && asked) {
+		upstream_drop(up);
+		upstream_disband(up, NULL);
+	}
 }
 
 /* It can take a request now. */
@@ -200,7 +200,16 @@ up_connected(struct upstream *up)
 {
 	struct exchange	*ex = TAILQ_FIRST(&up->up_waiters);
 
-	up->up_ops = &origin_h1;
+	if (upstream_chose_h2(up)) {
+		if (upstream_h2_new(up) == -1) {
+			up_fail(up, "upstream_unreachable", "out of memory");
+			return;
+		}
+	} else {
+		up->up_ops = &origin_h1;
+		upstream_unlist(up);
+		upstream_disband(up, ex);
+	}
 	if (ex->ex_state == EX_VERDICT) {
 		/* Verdict and connection come by different channels. */
 		up->up_state = UP_READY;
@@ -219,6 +228,7 @@ upstream_begin(struct upstream *up)
 	TAILQ_REMOVE(&up->up_waiters, ex, ex_waits);
 	up->up_rule = ex->ex_ruling.rl_rule;
 	up->up_state = UP_BUSY;
+	io_resume(&up->up_io);
 	exchange_connected(ex, up);
 }
 
@@ -235,10 +245,13 @@ upstream_dial(struct exchange *ex)
 	while (up->up_id == 0 || up_by_id(up->up_id) != NULL);
 	up->up_state = UP_DIAL;
 	up->up_place = ex->ex_place;
+	up->up_h1_only = ex->ex_raw || ex->ex_request.hd_upgrade.s != NULL;
 	TAILQ_INIT(&up->up_waiters);
-	up_wait(up, ex);
+	upstream_wait(up, ex);
 	timer_init(&up->up_timer, child_base, up_on_timer, up);
-	LIST_INSERT_HEAD(&dials[up->up_id % POOLS], up, up_hash);
+	if (!up->up_h1_only && place_speaks_h2(&up->up_place))
+		upstream_opening(up);
+	LIST_INSERT_HEAD(&dials[up->up_id % DIALS], up, up_hash);
 	return up->up_id;
 }
 
@@ -307,67 +320,6 @@ up_on_secure(struct io *io, const char *why)
 	up_connected(up);
 }
 
-/* ---- the pool ------------------------------------------------------------ */
-
-/* Whether there is a connection that the verdict may turn out to allow. */
-bool
-upstream_kept(const struct exchange *ex)
-{
-	const struct place	*pc = &ex->ex_place;
-	struct upstream		*up;
-
-	TAILQ_FOREACH(up, &pools[place_bucket(pc)], up_entry)
-		if (place_same(&up->up_place, pc))
-			return true;
-	return false;
-}
-
-struct upstream *
-upstream_take(struct exchange *ex)
-{
-	struct pool	*pool = &pools[place_bucket(&ex->ex_place)];
-	struct upstream	*up;
-
-	TAILQ_FOREACH(up, pool, up_entry)
-		if (up->up_generation == generation &&
-		    up->up_rule == ex->ex_ruling.rl_rule &&
-		    place_same(&up->up_place, &ex->ex_place))
-			break;
-	if (up == NULL)
-		return NULL;
-	pool_remove(up);
-	up->up_state = UP_BUSY;
-	up->up_reused = true;
-	return up;
-}
-
-/* Nobody uses it now: the next one may. */
-void
-upstream_keep(struct upstream *up)
-{
-	if (nidle == IDLE_MAX || up->up_generation != generation) {
-		upstream_drop(up);
-		return;
-	}
-	up->up_state = UP_IDLE;
-	io_resume(&up->up_io);
-	timer_set(&up->up_timer, settings.st_idle_ms);
-	TAILQ_INSERT_HEAD(&pools[place_bucket(&up->up_place)], up, up_entry);
-	nidle++;
-}
-
-/* A new generation: what was opened under the old one is not used again. */
-void
-upstream_forget_idle(void)
-{
-	struct upstream	*up, *next;
-	unsigned int	 i;
-
-	for (i = 0; i < POOLS; i++)
-		TAILQ_FOREACH_SAFE(up, &pools[i], up_entry, next)
-			upstream_drop(up);
-}
-
 /* ---- events -------------------------------------------------------------- */
 
 static void
@@ -375,6 +327,10 @@ up_on_read(struct io *io)
 {
 	struct upstream	*up = io->io_arg;
 
+	if (up->up_h2 != NULL && up->up_state != UP_READY) {
+		upstream_h2_read(up);
+		return;
+	}
 	if (up->up_state == UP_IDLE) {
 		/* Nothing is due: it is closing, or it lies. */
 		upstream_drop(up);
@@ -390,6 +346,8 @@ up_on_drain(struct io *io)
 	struct upstream	*up = io->io_arg;
 	struct exchange	*ex = up->up_ex;
 
+	if (up->up_h2 != NULL)
+		upstream_h2_drain(up);
 	if (ex == NULL)
 		return;
 	if (ex->ex_upgraded && ex->ex_request_end && io_empty(io))
@@ -403,10 +361,13 @@ up_on_error(struct io *io, const char *why)
 	struct upstream	*up = io->io_arg;
 
 	log_debug("origin %s: %s", up->up_place.pc_host, why);
-	if (up->up_state == UP_BUSY)
-		up_lost(up, "stream_broken");
-	else if (up->up_state == UP_IDLE)
+	if (up->up_state == UP_IDLE)
 		upstream_drop(up);
+	else if (up->up_state == UP_SHARED ||
+	    (up->up_state == UP_BUSY && up->up_h2 != NULL))
+		upstream_h2_lost(up, "stream_broken");
+	else if (up->up_state == UP_BUSY)
+		up_lost(up, "stream_broken");
 	else
 		up_fail(up, "stream_broken", NULL);
 }

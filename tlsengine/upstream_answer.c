@@ -24,8 +24,6 @@
 
 #include "tlsengine.h"
 
-#define INTERIM_MAX	16	/* 1xx answers to one request */
-
 /* 1: more came, 0: nothing now, -1: end of file or broken. */
 static int
 up_fill(struct upstream *up)
@@ -104,6 +102,9 @@ up_read_head(struct upstream *up)
 		    ex->ex_request.hd_upgrade.s != NULL, up->up_head,
 		    &he) == -1)
 			return -1;
+		if (up->up_head->hd_status == 101 && ex->ex_key[0] != '\0' &&
+		    websocket_proven(up->up_head, ex->ex_key) == -1)
+			return -1;
 		if (up->up_head->hd_status >= 200 ||
 		    up->up_head->hd_status == 101) {
 			up_final_head(up, len);
@@ -155,8 +156,8 @@ up_body_plain(struct upstream *up)
 	if (n > 0) {
 		if (up->up_framing == H1_LENGTH)
 			up->up_left -= n;
-		ex->ex_client->commit(ex, n);
 		exchange_answer_data(ex, p, n);
+		ex->ex_client->commit(ex, n);
 		return BODY_MORE;
 	}
 	if (n == -1 && errno == EAGAIN)
@@ -192,8 +193,8 @@ up_body_chunked(struct upstream *up)
 	up->up_inpos += n;
 	if (len > 0) {
 		memcpy(p, data, len);
-		ex->ex_client->commit(ex, len);
 		exchange_answer_data(ex, p, len);
+		ex->ex_client->commit(ex, len);
 	}
 	return BODY_MORE;
 }

@@ -36,6 +36,25 @@ h1_begin(struct exchange *ex)
 	timer_set(&up->up_timer, settings.st_response_ms);
 }
 
+/* A WebSocket that was asked for by HTTP/2 has no key yet. */
+static ssize_t
+h1_websocket(struct exchange *ex, char *p, size_t room,
+    const struct h1_out_request *or)
+{
+	static struct h1_field	 fields[H1_FIELDS_MAX];
+	struct h1_out_request	 with = *or;
+	struct h1_field		 key;
+
+	websocket_key(ex->ex_key);
+	key = websocket_key_field(ex->ex_key);
+	with.or_nfields = websocket_without_key(fields, or->or_fields,
+	    or->or_nfields);
+	with.or_fields = fields;
+	with.or_extra = &key;
+	with.or_nextra = 1;
+	return h1_format_request(p, room, &with);
+}
+
 static int
 h1_request(struct exchange *ex, const struct h1_out_request *or)
 {
@@ -45,9 +64,18 @@ h1_request(struct exchange *ex, const struct h1_out_request *or)
 	char		*p;
 
 	h1_begin(ex);
+	if (or == NULL) {
+		up->up_in_body = true;
+		up->up_framing = H1_UNTIL_CLOSE;
+		timer_set(&up->up_timer, settings.st_tunnel_ms);
+		return 0;
+	}
 	up->up_chunked_out = or->or_framing == H1_CHUNKED;
-	if ((p = io_reserve(&up->up_io, &room)) == NULL ||
-	    (len = h1_format_request(p, room, or)) == -1)
+	if ((p = io_reserve(&up->up_io, &room)) == NULL)
+		return -1;
+	len = ex->ex_asks != NULL && or->or_upgrade.s != NULL ?
+	    h1_websocket(ex, p, room, or) : h1_format_request(p, room, or);
+	if (len == -1)
 		return -1;
 	io_commit(&up->up_io, len);
 	return 0;
@@ -83,7 +111,9 @@ h1_flush(struct exchange *ex)
 {
 	struct upstream	*up = ex->ex_up;
 
-	if (!up->up_in_body)
+	if (ex->ex_upgraded)
+		timer_set(&up->up_timer, settings.st_tunnel_ms);
+	else if (!up->up_in_body)
 		timer_set(&up->up_timer, settings.st_response_ms);
 	io_flush(&up->up_io);
 }
@@ -108,7 +138,8 @@ h1_end(struct exchange *ex, const struct trailers *tr)
 static void
 h1_go(struct exchange *ex)
 {
-	io_resume(&ex->ex_up->up_io);
+	if (!ex->ex_answer_end)
+		io_resume(&ex->ex_up->up_io);
 }
 
 static void

@@ -28,26 +28,53 @@
 #include "log.h"
 #include "tlsengine.h"
 
-#define SESSIONS	256	/* places whose TLS session is kept */
+#define KNOWN	256	/* places of which something is known */
 
-static SSL_CTX		*client_ctx;
+static SSL_CTX			*client_ctx;
+static const unsigned char	 alpn[] = "\x02h2\x08http/1.1";
+static const unsigned char	 alpn_h1[] = "\x08http/1.1";
 
-/* Sessions to resume.  All were verified under the one trust we have. */
-static struct {
-	struct place	 place;
-	SSL_SESSION	*session;
-} sessions[SESSIONS];
+/*
+ * A session to resume, verified under the one trust we have, and whether the
+ * last connection chose HTTP/2.
+ */
+static struct known {
+	struct place	 kn_place;
+	SSL_SESSION	*kn_session;
+	bool		 kn_h2;
+} known[KNOWN];
+
+static struct known *
+known_of(const struct place *pc)
+{
+	struct known	*kn = &known[place_bucket(pc) % KNOWN];
+
+	return place_same(&kn->kn_place, pc) ? kn : NULL;
+}
+
+/* A newer place displaces an older. */
+static struct known *
+known_make(const struct place *pc)
+{
+	struct known	*kn = &known[place_bucket(pc) % KNOWN];
+
+	if (place_same(&kn->kn_place, pc))
+		return kn;
+	SSL_SESSION_free(kn->kn_session);
+	memset(kn, 0, sizeof(*kn));
+	kn->kn_place = *pc;
+	return kn;
+}
 
 /* TLS 1.3 hands out tickets after the handshake, whenever it likes. */
 static int
 keep_session(SSL *ssl, SSL_SESSION *session)
 {
 	struct upstream	*up = SSL_get_app_data(ssl);
-	unsigned int	 i = place_bucket(&up->up_place) % SESSIONS;
+	struct known	*kn = known_make(&up->up_place);
 
-	SSL_SESSION_free(sessions[i].session);
-	sessions[i].session = session;
-	sessions[i].place = up->up_place;
+	SSL_SESSION_free(kn->kn_session);
+	kn->kn_session = session;
 	return 1;
 }
 
@@ -72,9 +99,8 @@ load_trust(X509_STORE *store, const void *pem, size_t len)
 static SSL_CTX *
 make_client_ctx(void)
 {
-	static const unsigned char	 alpn[] = "\x08http/1.1";
-	const struct secret		*pem = trust_bundle();
-	SSL_CTX				*ctx;
+	const struct secret	*pem = trust_bundle();
+	SSL_CTX			*ctx;
 
 	if ((ctx = SSL_CTX_new(TLS_client_method())) == NULL)
 		return NULL;
@@ -116,18 +142,18 @@ upstream_trust_changed(void)
 
 	SSL_CTX_free(client_ctx);
 	client_ctx = NULL;
-	for (i = 0; i < SESSIONS; i++) {
-		SSL_SESSION_free(sessions[i].session);
-		sessions[i].session = NULL;
+	for (i = 0; i < KNOWN; i++) {
+		SSL_SESSION_free(known[i].kn_session);
+		known[i].kn_session = NULL;
 	}
 }
 
 int
 upstream_secure(struct upstream *up)
 {
-	char		*host = up->up_place.pc_host;
-	unsigned int	 i = place_bucket(&up->up_place) % SESSIONS;
-	SSL		*ssl;
+	char			*host = up->up_place.pc_host;
+	const struct known	*kn = known_of(&up->up_place);
+	SSL			*ssl;
 
 	if (up_ctx() == NULL || (ssl = SSL_new(client_ctx)) == NULL)
 		return -1;
@@ -142,13 +168,39 @@ upstream_secure(struct upstream *up)
 		    !SSL_set_tlsext_host_name(ssl, host))
 			goto fail;
 	}
-	if (sessions[i].session != NULL &&
-	    place_same(&sessions[i].place, &up->up_place))
-		SSL_set_session(ssl, sessions[i].session);
+	if (up->up_h1_only &&
+	    SSL_set_alpn_protos(ssl, alpn_h1, sizeof(alpn_h1) - 1) != 0)
+		goto fail;
+	if (kn != NULL && kn->kn_session != NULL)
+		SSL_set_session(ssl, kn->kn_session);
 	up->up_state = UP_HANDSHAKE;
 	ERR_clear_error();
 	return io_secure(&up->up_io, ssl, NULL, 0);
 fail:
 	SSL_free(ssl);
 	return -1;
+}
+
+bool
+place_speaks_h2(const struct place *pc)
+{
+	const struct known	*kn = known_of(pc);
+
+	return kn != NULL && kn->kn_h2;
+}
+
+/* What the handshake has settled on.  Without TLS it is HTTP/1. */
+bool
+upstream_chose_h2(struct upstream *up)
+{
+	const unsigned char	*name;
+	unsigned int		 len;
+	bool			 h2;
+
+	if (up->up_io.io_ssl == NULL || up->up_h1_only)
+		return false;
+	SSL_get0_alpn_selected(up->up_io.io_ssl, &name, &len);
+	h2 = len == 2 && memcmp(name, "h2", 2) == 0;
+	known_make(&up->up_place)->kn_h2 = h2;
+	return h2;
 }

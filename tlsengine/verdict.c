@@ -97,9 +97,10 @@ verdict_ask(struct exchange *ex, uint32_t dial)
 	while (ex->ex_ask == 0 || asked[ex->ex_ask % ASKS_SIZE] != NULL);
 	asked[ex->ex_ask % ASKS_SIZE] = ex;
 	ipc_send(policyd, -1, ASK, ask, .id = ex->ex_ask, .dial = dial,
-	    .about = ABOUT_REQUEST, .scheme = ex->ex_place.pc_scheme,
+	    .about = ex->ex_raw ? ABOUT_CONNECTION : ABOUT_REQUEST,
+	    .scheme = ex->ex_place.pc_scheme,
 	    .port = ex->ex_place.pc_port,
-	    .length = hd->hd_framing == H1_NONE ? 0 :
+	    .length = ex->ex_raw ? UINT64_MAX : hd->hd_framing == H1_NONE ? 0 :
 	    hd->hd_framing == H1_LENGTH ? hd->hd_length : UINT64_MAX,
 	    .host = ex->ex_place.pc_host, .method = ex->ex_method,
 	    .path = ex->ex_path);

@@ -26,7 +26,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from case import Cases, Skip  # noqa: E402
 from daemon import until, verify  # noqa: E402
-from gate import Gate, get, pair  # noqa: E402
+from gate import Broken, Gate, get, pair  # noqa: E402
 
 cases = Cases()
 
@@ -123,6 +123,32 @@ def quota_out_within_a_body():
         record = both.gate.final(path="/2")
         assert (record["kind"], record["reason"]) == (
             "request_failed", "quota"), record
+
+
+@cases.each(("no answer", "half an answer"))
+def total_time(what):
+    """A request ends after so long, even while something comes."""
+    def serve(connection):
+        connection.request()
+        if what == "half an answer":
+            connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n")
+            connection.send(b"half")
+        connection.more()
+
+    with pair(serve, more="timeout total 500ms") as both, both.open() as wire:
+        wire.send(both.get("/slow"))
+        if what == "no answer":
+            got = wire.answer()
+            assert (got.status, got.get("egress-decision")) == (
+                504, "refuse, total_time"), got
+        else:
+            try:
+                raise AssertionError(f"it looks whole: {wire.answer()}")
+            except Broken:
+                pass
+        record = both.gate.final(path="/slow")
+        assert (record["kind"], record["reason"]) == (
+            "request_failed", "total_time"), record
 
 
 cases.main()

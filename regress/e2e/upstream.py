@@ -388,7 +388,7 @@ def late_body():
             pass
         record = both.gate.final(path="/")
         assert (record["kind"], record["reason"]) == (
-            "request_failed", "stream_broken"), record
+            "request_failed", "stream_broken: idle"), record
 
 
 @cases.case

@@ -52,7 +52,7 @@ require_answer(const struct request *rq)
 static int
 take_fields(struct request *rq)
 {
-	const char	*session, *policy;
+	const char	*session, *policy, *whose, *role;
 	uint32_t	 kinds;
 	uint8_t		 level;
 
@@ -65,8 +65,11 @@ take_fields(struct request *rq)
 	}
 	if (request_session(rq, &session) == -1 ||
 	    request_policy(rq, &policy) == -1 ||
+	    request_name(rq, FIELD_WHOSE, &whose) == -1 ||
+	    request_name(rq, FIELD_ROLE, &role) == -1 ||
 	    request_kinds(rq, &kinds) == -1)
 		return -1;
+	REQUIRE(strlen(whose) <= NAME_LEN && strlen(role) <= NAME_LEN);
 	REQUIRE(strlen(session) <= NAME_LEN && strlen(policy) <= NAME_LEN);
 	REQUIRE(kinds != 0 && kinds < 1U << RECORD_KIND_MAX);
 	return 0;

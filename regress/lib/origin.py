@@ -84,7 +84,7 @@ events {{ worker_connections 512; }}
 http {{
     types {{ text/plain txt; application/octet-stream bin; }}
     log_format regress '$connection $connection_requests '
-        '$ssl_session_reused $request_method $uri';
+        '$ssl_session_reused $request_method $uri $server_protocol';
     access_log {dir}/access.log regress;
     client_body_temp_path {dir}/body;
     proxy_temp_path {dir}/proxy;
@@ -96,7 +96,7 @@ http {{
     keepalive_requests {requests};
     server {{
         listen 127.0.0.1:{port};
-        listen 127.0.0.1:{tls} ssl;
+        listen 127.0.0.1:{tls} ssl{http2};
         ssl_certificate {cert};
         ssl_certificate_key {key};
         root {dir}/root;
@@ -114,7 +114,7 @@ http {{
 class Nginx:
     """A real server, in the clear and with TLS."""
 
-    def __init__(self, cert, key, requests=1000):
+    def __init__(self, cert, key, requests=1000, h2=False):
         program = shutil.which("nginx", path="/usr/sbin:/usr/bin:/sbin:/bin")
         if program is None:
             raise Skip("nginx is not installed")
@@ -125,6 +125,7 @@ class Nginx:
         conf = self.dir / "nginx.conf"
         conf.write_text(NGINX.format(dir=self.dir, port=self.port,
                                      tls=self.tls, cert=cert, key=key,
+                                     http2=" http2" if h2 else "",
                                      requests=requests))
         with open(self.dir / "stderr", "wb") as log:
             self.process = subprocess.Popen(
@@ -159,6 +160,6 @@ class Nginx:
 
     def served(self):
         """A line per request: connection, its number there, resumed (r or
-        .), method, path."""
+        .), method, path, version."""
         path = self.dir / "access.log"
         return [line.split() for line in path.read_text().splitlines()]

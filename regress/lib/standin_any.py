@@ -229,9 +229,12 @@ class Mix(Pair):
 
 
 @contextlib.contextmanager
-def mixed(mix, serve, rule="", settings="", more="", names=(GOOD,), **how):
+def mixed(mix, serve, rule="", settings="", more="", names=(GOOD,),
+          settings_h2=()):
+    """Allowed are the names, as far as rule says."""
     cert, seen = authority().leaf(*names), []
-    origin = StandinH2Origin(serve, cert, **how) if mix.endswith("h2") else \
+    origin = StandinH2Origin(serve, cert, settings=settings_h2) \
+        if mix.endswith("h2") else \
         StandinOrigin(by_lines(serve, seen), cert)
     with origin:
         rules = "\n".join(f'allow host "{n}" port {origin.port} {rule}'

@@ -1,0 +1,68 @@
+#
+# Copyright (c) 2026 The egressd authors
+#
+# Permission to use, copy, modify, and distribute this software for any
+# purpose with or without fee is hereby granted, provided that the above
+# copyright notice and this permission notice appear in all copies.
+#
+# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+#
+
+"""What cases check again and again."""
+
+import hashlib
+import os
+import statistics
+import threading
+
+from daemon import until
+from gate import FINAL
+
+MIB = 1 << 20
+
+
+def digest(data):
+    return hashlib.sha256(data).hexdigest()
+
+
+def noise(count):
+    return os.urandom(count)
+
+
+def stands(value, seconds=0.5):
+    """It does not change for so long."""
+    before = value()
+    threading.Event().wait(seconds)
+    return value() == before
+
+
+def one_final_each(gate, count):
+    """Each request was opened, then ruled on, and ends in one record."""
+    until(f"{count} final records", lambda: len(gate.finals()) >= count)
+    stations = {}
+    for record in gate.verified():
+        if "id" in record.get("request", {}):
+            stations.setdefault(record["request"]["id"], []).append(
+                record["kind"])
+    assert len(stations) == count, f"{len(stations)}, not {count}"
+    for kinds in stations.values():
+        assert kinds[0] == "request_opened" and kinds[-1] in FINAL and \
+            sum(k in FINAL for k in kinds) == 1, kinds
+        assert ("request_allowed" in kinds) == (kinds[-1] != "request_denied")
+
+
+def broken(record, reason="stream_broken"):
+    assert (record["kind"], record["reason"]) == (
+        "request_failed", reason), record
+
+
+def figures(samples):
+    """Median and 99th percentile."""
+    samples = sorted(samples)
+    return statistics.median(samples), samples[len(samples) * 99 // 100]

@@ -1,0 +1,216 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * tlsengine runs this: connections to origins that others than those who
+ * opened them may use.  All that a later request must share with the first is
+ * place, rule and generation.
+ *
+ * A connection that speaks HTTP/1 is here while nobody uses it; one that
+ * speaks HTTP/2 is here while it has room.  Where HTTP/2 was spoken the last
+ * time, one connection is opened and the others wait for it.
+ */
+
+#include "tlsengine.h"
+
+#define POOLS		256	/* buckets */
+#define IDLE_MAX	256	/* connections kept in all pools */
+
+static struct upstreams	 pools[POOLS];
+static struct upstreams	 opening = TAILQ_HEAD_INITIALIZER(opening);
+static unsigned int	 nidle;
+
+unsigned int
+place_bucket(const struct place *pc)
+{
+	const char	*p;
+	uint32_t	 h = pc->pc_port;
+
+	for (p = pc->pc_host; *p != '\0'; p++)
+		h = h * 31 + (unsigned char)*p;
+	return h % POOLS;
+}
+
+void
+upstream_init(void)
+{
+	unsigned int	 i;
+
+	for (i = 0; i < POOLS; i++)
+		TAILQ_INIT(&pools[i]);
+}
+
+static void
+up_list(struct upstream *up, struct upstreams *list)
+{
+	upstream_unlist(up);
+	TAILQ_INSERT_HEAD(list, up, up_entry);
+	up->up_list = list;
+}
+
+void
+upstream_unlist(struct upstream *up)
+{
+	if (up->up_list == NULL)
+		return;
+	TAILQ_REMOVE(up->up_list, up, up_entry);
+	up->up_list = NULL;
+	if (up->up_state == UP_IDLE)
+		nidle--;
+}
+
+/* ---- to be had ----------------------------------------------------------- */
+
+static bool
+up_serves(const struct upstream *up, const struct exchange *ex)
+{
+	return up->up_generation == generation &&
+	    place_same(&up->up_place, &ex->ex_place) &&
+	    (up->up_h2 == NULL || upstream_h2_serves(up, ex));
+}
+
+static bool
+same_rule(const struct upstream *up, const struct exchange *ex)
+{
+	const struct exchange	*first = TAILQ_FIRST(&up->up_waiters);
+
+	if (up->up_state == UP_BUSY)
+		return up->up_rule == ex->ex_ruling.rl_rule;
+	return first->ex_state == EX_CONNECT &&
+	    first->ex_ruling.rl_rule == ex->ex_ruling.rl_rule;
+}
+
+/* One that is being opened; before the verdict, under whichever rule. */
+static struct upstream *
+up_to_come(const struct exchange *ex, bool ruled)
+{
+	struct upstream	*up;
+
+	if (ex->ex_raw || ex->ex_request.hd_upgrade.s != NULL ||
+	    !place_speaks_h2(&ex->ex_place))
+		return NULL;
+	TAILQ_FOREACH(up, &opening, up_entry)
+		if (place_same(&up->up_place, &ex->ex_place) &&
+		    (!ruled || same_rule(up, ex)))
+			return up;
+	return NULL;
+}
+
+/* Whether there is a connection that the verdict may turn out to allow. */
+bool
+upstream_kept(const struct exchange *ex)
+{
+	struct upstream	*up;
+
+	TAILQ_FOREACH(up, &pools[place_bucket(&ex->ex_place)], up_entry)
+		if (up_serves(up, ex))
+			return true;
+	return up_to_come(ex, false) != NULL;
+}
+
+struct upstream *
+upstream_take(struct exchange *ex)
+{
+	struct upstreams	*pool = &pools[place_bucket(&ex->ex_place)];
+	struct upstream		*up;
+
+	TAILQ_FOREACH(up, pool, up_entry)
+		if (up->up_rule == ex->ex_ruling.rl_rule && up_serves(up, ex))
+			break;
+	if (up == NULL)
+		return NULL;
+	up->up_reused = true;
+	if (up->up_h2 != NULL) {
+		upstream_share(up);
+		return up;
+	}
+	upstream_unlist(up);
+	up->up_state = UP_BUSY;
+	return up;
+}
+
+/* The verdict is here and nothing is kept: soon there is, or why not. */
+void
+upstream_want(struct exchange *ex)
+{
+	struct upstream	*up = up_to_come(ex, true);
+
+	if (up != NULL)
+		upstream_wait(up, ex);
+	else
+		verdict_ask(ex, upstream_dial(ex));
+}
+
+/* ---- coming and going ---------------------------------------------------- */
+
+/* Others may wait for it to be ready. */
+void
+upstream_opening(struct upstream *up)
+{
+	up_list(up, &opening);
+}
+
+/* It is in use, and has room for others. */
+void
+upstream_share(struct upstream *up)
+{
+	if (up->up_state == UP_SHARED)
+		return;
+	up_list(up, &pools[place_bucket(&up->up_place)]);
+	up->up_state = UP_SHARED;
+	timer_clear(&up->up_timer);
+}
+
+/* It finishes what it has, and gets nothing else. */
+void
+upstream_retire(struct upstream *up)
+{
+	upstream_unlist(up);
+	up->up_state = UP_BUSY;
+}
+
+/* Nobody uses it now: the next one may. */
+void
+upstream_keep(struct upstream *up)
+{
+	if (nidle == IDLE_MAX || up->up_generation != generation) {
+		upstream_drop(up);
+		return;
+	}
+	up_list(up, &pools[place_bucket(&up->up_place)]);
+	up->up_state = UP_IDLE;
+	nidle++;
+	io_resume(&up->up_io);
+	timer_set(&up->up_timer, settings.st_idle_ms);
+}
+
+/* A new generation: what was opened under the old one is not used again. */
+void
+upstream_forget_idle(void)
+{
+	struct upstream	*up, *next;
+	unsigned int	 i;
+
+	for (i = 0; i < POOLS; i++)
+		TAILQ_FOREACH_SAFE(up, &pools[i], up_entry, next)
+			if (up->up_state == UP_IDLE)
+				upstream_drop(up);
+			else
+				upstream_retire(up);
+	TAILQ_FOREACH_SAFE(up, &opening, up_entry, next)
+		if (up->up_state == UP_BUSY)
+			upstream_unlist(up);
+}
