@@ -102,6 +102,17 @@ conn_gone(struct conn *cn)
 		conn_h2_gone(cn);
 }
 
+/* What never became a request.  Without a name an address is its own. */
+void
+conn_report(struct conn *cn, enum record_kind kind, enum protocol protocol,
+    const char *reason)
+{
+	if (!cn->cn_named && cn->cn_transparent)
+		name_by_address(cn);
+	report_other(kind, protocol, cn->cn_place.pc_host,
+	    cn->cn_place.pc_port, reason);
+}
+
 /* A reset, so that not even the shape of an answer is given. */
 void
 conn_reset(struct conn *cn)
@@ -143,8 +154,8 @@ conn_on_timer(void *arg)
 	conn_late(cn);
 	if (cn->cn_state == CONN_HANDSHAKE ||
 	    (cn->cn_state == CONN_FIRST && cn->cn_inlen > 0))
-		report_other(RECORD_CONNECTION_REFUSED, PROTOCOL_TLS,
-		    cn->cn_place.pc_host, cn->cn_place.pc_port, "bad_request");
+		conn_report(cn, RECORD_CONNECTION_REFUSED, PROTOCOL_TLS,
+		    "bad_request");
 	else if (cn->cn_state == CONN_HEAD)
 		io_finish(&cn->cn_io);
 	conn_free(cn);

@@ -111,7 +111,7 @@ void
 conn_body(struct conn *cn)
 {
 	struct exchange	*ex = cn->cn_ex;
-	int		 more = -1;
+	int		 more = -1, i = 0;
 
 	timer_set(&cn->cn_timer, settings.st_idle_ms);
 	if (ex->ex_origin == NULL) {
@@ -124,10 +124,13 @@ conn_body(struct conn *cn)
 			more = body_length(cn);
 		else if (ex->ex_request.hd_framing == H1_CHUNKED)
 			more = body_chunked(cn);
-	} while (more == 1 && !cn->cn_dead && cn->cn_state == CONN_BODY);
+	} while (more == 1 && ++i < IO_SHARE && !cn->cn_dead &&
+	    cn->cn_state == CONN_BODY);
 	if (cn->cn_dead || cn->cn_state != CONN_BODY)
 		return;
-	if (more == 0) {
+	if (more == 1)
+		io_again(&cn->cn_io);
+	if (more != -1) {
 		ex->ex_origin->flush(ex);
 		return;
 	}
@@ -188,12 +191,13 @@ conn_relay(struct conn *cn)
 {
 	struct exchange	*ex = cn->cn_ex;
 	size_t		 room;
-	ssize_t		 n = 0;
-	void		*p;
+	ssize_t		 n = 1;
+	void		*p = NULL;
 	bool		 end;
+	int		 i;
 
 	timer_set(&cn->cn_timer, settings.st_tunnel_ms);
-	for (;;) {
+	for (i = 0; i < IO_SHARE; i++) {
 		if ((p = ex->ex_origin->reserve(ex, &room)) == NULL) {
 			io_pause(&cn->cn_io);
 			break;
@@ -204,7 +208,9 @@ conn_relay(struct conn *cn)
 			return;
 		ex->ex_origin->commit(ex, n);
 	}
-	end = p != NULL && (n == 0 || errno != EAGAIN);
+	end = p != NULL && (n == 0 || (n == -1 && errno != EAGAIN));
+	if (i == IO_SHARE)
+		io_again(&cn->cn_io);
 	if (cn->cn_inpos == cn->cn_inlen) {
 		blocks_put(&in_blocks, cn->cn_in);
 		cn->cn_in = NULL;

@@ -60,8 +60,7 @@ conn_fill(struct conn *cn)
 	conn_gone(cn);
 	if (cn->cn_io.io_ssl != NULL && cn->cn_requests == 0)
 		/* Some clients look at the certificate only now. */
-		report_other(RECORD_REQUEST_FAILED, PROTOCOL_TLS,
-		    cn->cn_place.pc_host, cn->cn_place.pc_port,
+		conn_report(cn, RECORD_REQUEST_FAILED, PROTOCOL_TLS,
 		    "stream_broken");
 	conn_free(cn);
 	return -1;
@@ -72,8 +71,7 @@ conn_not_http(struct conn *cn, const char *reason)
 {
 	if (raw_refuse(cn, reason))
 		return;
-	report_other(RECORD_CONNECTION_REFUSED, PROTOCOL_TCP,
-	    cn->cn_place.pc_host, cn->cn_place.pc_port, reason);
+	conn_report(cn, RECORD_CONNECTION_REFUSED, PROTOCOL_TCP, reason);
 	conn_reset(cn);
 }
 
@@ -206,8 +204,7 @@ conn_on_secure(struct io *io, const char *why)
 	unsigned int		 len;
 
 	if (why != NULL) {
-		report_other(RECORD_REQUEST_FAILED, PROTOCOL_TLS,
-		    cn->cn_place.pc_host, cn->cn_place.pc_port,
+		conn_report(cn, RECORD_REQUEST_FAILED, PROTOCOL_TLS,
 		    rejected_ca(io->io_alert) ? "tls_client_rejected_ca" :
 		    "stream_broken");
 		conn_free(cn);

@@ -34,8 +34,7 @@ conn_bad_request(struct conn *cn, const struct h1_error *he)
 	char	 head[256];
 	int	 len;
 
-	report_other(RECORD_REQUEST_DENIED, PROTOCOL_HTTP11,
-	    cn->cn_place.pc_host, cn->cn_place.pc_port, "bad_request");
+	conn_report(cn, RECORD_REQUEST_DENIED, PROTOCOL_HTTP11, "bad_request");
 	len = snprintf(head, sizeof(head), "HTTP/1.1 %d %s\r\n"
 	    "Egress-Decision: refuse, bad_request\r\nContent-Length: 0\r\n"
 	    "Connection: close\r\n\r\n", he->he_status,

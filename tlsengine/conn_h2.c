@@ -123,11 +123,10 @@ on_broken(struct h2 *h2, const char *why)
 
 	log_debug("client of %s: %s", cn->cn_place.pc_host, why);
 	if (h2->h2_abused)
-		report_other(RECORD_CONNECTION_REFUSED, PROTOCOL_H2,
-		    cn->cn_place.pc_host, cn->cn_place.pc_port, "quota");
+		conn_report(cn, RECORD_CONNECTION_REFUSED, PROTOCOL_H2,
+		    "quota");
 	else if (cn->cn_requests == 0)
-		report_other(RECORD_REQUEST_FAILED, PROTOCOL_H2,
-		    cn->cn_place.pc_host, cn->cn_place.pc_port,
+		conn_report(cn, RECORD_REQUEST_FAILED, PROTOCOL_H2,
 		    cn->cn_io.io_eof ? "stream_broken" : "bad_request");
 	conn_gone(cn);
 	conn_last(cn);
@@ -160,8 +159,7 @@ stream_bad(struct h2_stream *hs, const struct h1_error *he)
 		.os_extra = &extra, .os_nextra = 1
 	};
 
-	report_other(RECORD_REQUEST_DENIED, PROTOCOL_H2, cn->cn_place.pc_host,
-	    cn->cn_place.pc_port, "bad_request");
+	conn_report(cn, RECORD_REQUEST_DENIED, PROTOCOL_H2, "bad_request");
 	if (h2_nv_response(&nv, &os) == -1 ||
 	    h2_respond(hs, &nv, true) == -1)
 		h2_reset(hs, NGHTTP2_PROTOCOL_ERROR);
@@ -266,8 +264,7 @@ on_reset(struct h2_stream *hs, uint32_t code)
 	if (ex != NULL)
 		exchange_client_gone(ex, "stream_broken");
 	else
-		report_other(RECORD_REQUEST_DENIED, PROTOCOL_H2,
-		    cn->cn_place.pc_host, cn->cn_place.pc_port,
+		conn_report(cn, RECORD_REQUEST_DENIED, PROTOCOL_H2,
 		    "bad_request");
 }
 
@@ -353,6 +350,9 @@ client_cut(struct exchange *ex)
 static void
 client_go(struct exchange *ex)
 {
+	/* A head does not wait for a body that may be long in coming. */
+	if (!ex->ex_asks->hs_in_end)
+		ex->ex_origin->flush(ex);
 	h2_pump(ex->ex_asks);
 }
 

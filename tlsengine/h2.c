@@ -30,7 +30,6 @@
 #include "log.h"
 
 #define READ_SIZE	(16 * 1024)	/* bytes, about a record */
-#define READS		8		/* in one turn */
 
 /* What a peer may have sent us that we could not pass on yet, bytes. */
 #define SERVER_WINDOW	(256 * 1024)
@@ -398,7 +397,7 @@ h2_read(struct h2 *h2)
 	int			 i;
 
 	h2->h2_inside = true;
-	for (i = 0; i < READS && h2->h2_why == NULL; i++) {
+	for (i = 0; i < IO_SHARE && h2->h2_why == NULL; i++) {
 		n = io_read(h2->h2_io, buf, sizeof(buf));
 		if (n <= 0)
 			break;
@@ -412,9 +411,8 @@ h2_read(struct h2 *h2)
 		h2_break(h2, "closed");
 	else if (n == -1 && errno != EAGAIN)
 		h2_break(h2, "connection reset");
-	else if (i == READS)
-		/* Others have their turn first. */
-		event_active(&h2->h2_io->io_rev, EV_READ, 1);
+	else if (i == IO_SHARE)
+		io_again(h2->h2_io);
 	h2_send(h2);
 }
 

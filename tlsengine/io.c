@@ -44,6 +44,8 @@ static BIO_METHOD	*io_method;
 static bool		(*io_barrier)(void);
 static TAILQ_HEAD(, io)	 dirty = TAILQ_HEAD_INITIALIZER(dirty);
 static struct event	 turn;
+static TAILQ_HEAD(, io)	 later = TAILQ_HEAD_INITIALIZER(later);
+static struct event	 next_turn;
 static struct blocks	 out_blocks = {
 	.bk_size = IO_OUT_SIZE, .bk_keep = 32
 };
@@ -51,6 +53,7 @@ static struct blocks	 out_blocks = {
 static void	 io_on_read(evutil_socket_t, short, void *);
 static void	 io_on_write(evutil_socket_t, short, void *);
 static void	 io_on_turn(evutil_socket_t, short, void *);
+static void	 io_on_next_turn(evutil_socket_t, short, void *);
 
 void
 io_init(struct io *io, struct event_base *base, int fd,
@@ -70,6 +73,8 @@ io_init(struct io *io, struct event_base *base, int fd,
 	if (!event_initialized(&turn)) {
 		event_assign(&turn, base, -1, 0, io_on_turn, NULL);
 		event_priority_set(&turn, 1);
+		event_assign(&next_turn, base, -1, 0, io_on_next_turn, NULL);
+		event_priority_set(&next_turn, 1);
 	}
 }
 
@@ -83,6 +88,9 @@ io_close(struct io *io)
 	if (io->io_dirty)
 		TAILQ_REMOVE(&dirty, io, io_entry);
 	io->io_dirty = false;
+	if (io->io_more)
+		TAILQ_REMOVE(&later, io, io_later);
+	io->io_more = false;
 	if (io->io_ssl != NULL) {
 		/* Only a session that seems to have ended well is resumed. */
 		SSL_set_shutdown(io->io_ssl, io->io_broken ? 0 :
@@ -392,6 +400,34 @@ io_on_read(evutil_socket_t fd, short what, void *arg)
 		io_shake_hands(io);
 	else
 		io->io_ops->on_read(io);
+}
+
+static void
+io_on_next_turn(evutil_socket_t fd, short what, void *arg)
+{
+	struct io	*io;
+
+	(void)fd, (void)what, (void)arg;
+	while ((io = TAILQ_FIRST(&later)) != NULL) {
+		TAILQ_REMOVE(&later, io, io_later);
+		io->io_more = false;
+		if (!io->io_paused)
+			event_active(&io->io_rev, EV_READ, 1);
+	}
+}
+
+/* A timer, as what is made active now would come before any other event. */
+void
+io_again(struct io *io)
+{
+	static const struct timeval	 at_once;
+
+	if (io->io_more || io->io_broken)
+		return;
+	if (TAILQ_EMPTY(&later))
+		event_add(&next_turn, &at_once);
+	io->io_more = true;
+	TAILQ_INSERT_TAIL(&later, io, io_later);
 }
 
 /* ---- writing ------------------------------------------------------------- */

@@ -53,6 +53,7 @@ struct io_ops {
 
 struct io {
 	TAILQ_ENTRY(io)		 io_entry;	/* of those with news */
+	TAILQ_ENTRY(io)		 io_later;	/* of those with more to read */
 	int			 io_fd;
 	SSL			*io_ssl;	/* NULL: in the clear */
 	const struct io_ops	*io_ops;
@@ -67,6 +68,7 @@ struct io {
 	const char		*io_why;	/* constant text */
 	bool			 io_full;	/* passed IO_OUT_LOW upwards */
 	bool			 io_dirty;	/* to be sent this turn */
+	bool			 io_more;	/* to be read next turn */
 	bool			 io_ending;	/* on_drain when all is out */
 	int			 io_alert;	/* last fatal alert of the peer */
 	unsigned char		*io_pre;	/* read before TLS began */
@@ -87,6 +89,13 @@ void	 io_resume(struct io *);
 
 /* Begin TLS; bytes that were read in the clear are given back first. */
 int	 io_secure(struct io *, SSL *, void *, size_t);
+
+/*
+ * One that has had its share of a turn goes on in the next: on_read is called
+ * after all others were looked at.
+ */
+#define IO_SHARE	16	/* reads in one turn */
+void	 io_again(struct io *);
 
 /* Whether bytes have come that no event will tell of. */
 bool	 io_pending(const struct io *);

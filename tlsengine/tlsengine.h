@@ -326,6 +326,8 @@ void		 conn_free(struct conn *);
 void		 conns_recheck(void);
 void		 conns_end(void);
 void		 conn_gone(struct conn *);
+void		 conn_report(struct conn *, enum record_kind, enum protocol,
+		    const char *);
 void		 conn_reset(struct conn *);
 void		 conn_last(struct conn *);
 int		 conn_place(struct conn *, const struct h1_head *,

@@ -204,11 +204,12 @@ up_read_body(struct upstream *up)
 {
 	struct exchange	*ex = up->up_ex;
 	enum progress	 how;
+	int		 i = 0;
 
 	do {
 		how = up->up_framing == H1_CHUNKED ? up_body_chunked(up) :
 		    up_body_plain(up);
-	} while (how == BODY_MORE && !up->up_dead);
+	} while (how == BODY_MORE && ++i < IO_SHARE && !up->up_dead);
 	if (up->up_dead)
 		return;
 	switch (how) {
@@ -219,7 +220,10 @@ up_read_body(struct upstream *up)
 	case BODY_BROKEN:
 		exchange_up_lost(ex, "stream_broken");
 		break;
-	default:
+	case BODY_MORE:
+		io_again(&up->up_io);
+		/* FALLTHROUGH */
+	case BODY_WAIT:
 		timer_set(&up->up_timer, ex->ex_upgraded ?
 		    settings.st_tunnel_ms : settings.st_idle_ms);
 		ex->ex_client->flush(ex);
