@@ -19,13 +19,12 @@
  * runs out of bytes fails and consumes nothing.
  */
 
-#include <endian.h>
-#include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 #include "imsg.h"
+
+#define IBUF_SIZE_MIN	4096
 
 struct ibuf *
 ibuf_dynamic(size_t len, size_t max)
@@ -44,7 +43,6 @@ ibuf_dynamic(size_t len, size_t max)
 	}
 	b->size = len;
 	b->max = max;
-	b->fd = -1;
 	return b;
 }
 
@@ -52,13 +50,13 @@ ibuf_dynamic(size_t len, size_t max)
 void
 ibuf_from_buffer(struct ibuf *b, void *data, size_t len)
 {
-	memset(b, 0, sizeof(*b));
 	b->buf = data;
-	b->size = b->wpos = len;
-	b->fd = -1;
+	b->size = b->max = b->wpos = len;
+	b->rpos = 0;
 }
 
-static int
+/* Storage for len more bytes; out of line, as it is seldom needed. */
+int
 ibuf_grow(struct ibuf *b, size_t len)
 {
 	unsigned char	*nb;
@@ -69,52 +67,13 @@ ibuf_grow(struct ibuf *b, size_t len)
 		return -1;
 	}
 	need = b->wpos + len;
-	for (nsize = b->size; nsize < need; )
+	for (nsize = b->size > 0 ? b->size : IBUF_SIZE_MIN; nsize < need; )
 		nsize = nsize > b->max / 2 ? b->max : nsize * 2;
 	if ((nb = recallocarray(b->buf, b->size, nsize, 1)) == NULL)
 		return -1;
 	b->buf = nb;
 	b->size = nsize;
 	return 0;
-}
-
-int
-ibuf_add(struct ibuf *b, const void *data, size_t len)
-{
-	if (len == 0)
-		return 0;
-	if (len > b->size - b->wpos && ibuf_grow(b, len) == -1)
-		return -1;
-	memcpy(b->buf + b->wpos, data, len);
-	b->wpos += len;
-	return 0;
-}
-
-int
-ibuf_add_n8(struct ibuf *b, uint8_t v)
-{
-	return ibuf_add(b, &v, sizeof(v));
-}
-
-int
-ibuf_add_n16(struct ibuf *b, uint16_t v)
-{
-	v = htobe16(v);
-	return ibuf_add(b, &v, sizeof(v));
-}
-
-int
-ibuf_add_n32(struct ibuf *b, uint32_t v)
-{
-	v = htobe32(v);
-	return ibuf_add(b, &v, sizeof(v));
-}
-
-int
-ibuf_add_n64(struct ibuf *b, uint64_t v)
-{
-	v = htobe64(v);
-	return ibuf_add(b, &v, sizeof(v));
 }
 
 /* Overwrite what was written before: a length known only at the end. */
@@ -130,51 +89,6 @@ ibuf_set_n32(struct ibuf *b, size_t pos, uint32_t v)
 	return 0;
 }
 
-static int
-ibuf_get(struct ibuf *b, void *data, size_t len)
-{
-	if (ibuf_size(b) < len) {
-		errno = EBADMSG;
-		return -1;
-	}
-	memcpy(data, ibuf_data(b), len);
-	b->rpos += len;
-	return 0;
-}
-
-int
-ibuf_get_n8(struct ibuf *b, uint8_t *v)
-{
-	return ibuf_get(b, v, sizeof(*v));
-}
-
-int
-ibuf_get_n16(struct ibuf *b, uint16_t *v)
-{
-	if (ibuf_get(b, v, sizeof(*v)) == -1)
-		return -1;
-	*v = be16toh(*v);
-	return 0;
-}
-
-int
-ibuf_get_n32(struct ibuf *b, uint32_t *v)
-{
-	if (ibuf_get(b, v, sizeof(*v)) == -1)
-		return -1;
-	*v = be32toh(*v);
-	return 0;
-}
-
-int
-ibuf_get_n64(struct ibuf *b, uint64_t *v)
-{
-	if (ibuf_get(b, v, sizeof(*v)) == -1)
-		return -1;
-	*v = be64toh(*v);
-	return 0;
-}
-
 int
 ibuf_skip(struct ibuf *b, size_t len)
 {
@@ -186,24 +100,17 @@ ibuf_skip(struct ibuf *b, size_t len)
 	return 0;
 }
 
-void *
-ibuf_data(const struct ibuf *b)
-{
-	return b->buf + b->rpos;
-}
-
-size_t
-ibuf_size(const struct ibuf *b)
-{
-	return b->wpos - b->rpos;
-}
-
+/* What was read makes room, and no trace of it stays: it may be a secret. */
 void
-ibuf_fd_set(struct ibuf *b, int fd)
+ibuf_slide(struct ibuf *b)
 {
-	if (b->fd != -1)
-		close(b->fd);
-	b->fd = fd;
+	size_t	 len = ibuf_size(b);
+
+	if (len > 0)
+		memmove(b->buf, b->buf + b->rpos, len);
+	explicit_bzero(b->buf + len, b->wpos - len);
+	b->wpos = len;
+	b->rpos = 0;
 }
 
 /* Messages carry secrets now and then, so every buffer is wiped. */
@@ -212,8 +119,6 @@ ibuf_free(struct ibuf *b)
 {
 	if (b == NULL)
 		return;
-	if (b->fd != -1)
-		close(b->fd);
 	freezero(b->buf, b->size);
 	free(b);
 }

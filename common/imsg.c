@@ -37,46 +37,56 @@
 #include "imsg.h"
 
 #define IMSG_FD_MARK	0x80000000U
-#define IMSG_IOV_MAX	64
+#define IMSG_OUT_KEEP	(64 * 1024)	/* bytes of storage, when all is sent */
 
 int
 imsgbuf_init(struct imsgbuf *ib, int fd)
 {
 	memset(ib, 0, sizeof(*ib));
 	ib->fd = fd;
-	TAILQ_INIT(&ib->outq);
+	ib->out.max = SIZE_MAX;
+	TAILQ_INIT(&ib->outfds);
 	return (ib->rbuf = malloc(IMSG_READ_SIZE)) == NULL ? -1 : 0;
 }
 
 static void
-imsgbuf_pop(struct imsgbuf *ib, struct ibuf *b)
+imsgbuf_pop_fd(struct imsgbuf *ib, struct imsg_fd *mf)
 {
-	TAILQ_REMOVE(&ib->outq, b, entry);
-	ibuf_free(b);
+	TAILQ_REMOVE(&ib->outfds, mf, entry);
+	close(mf->fd);
+	free(mf);
+}
+
+static void
+imsgbuf_drop_out(struct imsgbuf *ib)
+{
+	freezero(ib->out.buf, ib->out.size);
+	ib->out.buf = NULL;
+	ib->out.size = ib->out.wpos = ib->out.rpos = 0;
 }
 
 void
 imsgbuf_clear(struct imsgbuf *ib)
 {
-	struct ibuf	*b;
+	struct imsg_fd	*mf;
 	size_t		 i;
 
-	while ((b = TAILQ_FIRST(&ib->outq)) != NULL)
-		imsgbuf_pop(ib, b);
+	while ((mf = TAILQ_FIRST(&ib->outfds)) != NULL)
+		imsgbuf_pop_fd(ib, mf);
+	imsgbuf_drop_out(ib);
 	for (i = 0; i < ib->nfds; i++)
 		if (ib->fds[i] >= 0)
 			close(ib->fds[i]);
 	freezero(ib->rbuf, IMSG_READ_SIZE);
 	ib->rbuf = NULL;
 	ib->nfds = 0;
-	ib->queued = 0;
 	ib->rlen = ib->rpos = 0;
 }
 
 size_t
 imsgbuf_queuelen(const struct imsgbuf *ib)
 {
-	return ib->queued;
+	return ibuf_size(&ib->out);
 }
 
 /* Remember a descriptor, or that one was lost, in order of arrival. */
@@ -202,7 +212,6 @@ imsgbuf_get(struct imsgbuf *ib, struct imsg *im)
 	uint32_t	 len;
 	int		 marked;
 
-	memset(im, 0, sizeof(*im));
 	im->fd = IMSG_FD_NONE;
 	ibuf_from_buffer(&b, ib->rbuf + ib->rpos, ib->rlen - ib->rpos);
 	if (ibuf_get_n32(&b, &im->type) == -1 ||
@@ -223,107 +232,128 @@ imsgbuf_get(struct imsgbuf *ib, struct imsg *im)
 	return imsgbuf_take_fd(ib, im, marked) == -1 ? -1 : 1;
 }
 
+/*
+ * A message begins at the end of what is to be sent; its data is to be added
+ * to the buffer that this returns, and imsg_close() ends it.
+ */
 struct ibuf *
-imsg_create(uint32_t type, uint32_t peerid)
+imsg_open(struct imsgbuf *ib, uint32_t type, uint32_t peerid)
 {
-	struct ibuf	*b;
+	struct ibuf	*b = &ib->out;
 
-	if ((b = ibuf_dynamic(512, IMSG_MAX_SIZE)) == NULL)
-		return NULL;
+	/* Seldom enough that no byte is moved more than once, on average. */
+	if (b->rpos > 0 && b->rpos >= ibuf_size(b))
+		ibuf_slide(b);
+	ib->begin = b->wpos;
 	if (ibuf_add_n32(b, type) == -1 || ibuf_add_n32(b, 0) == -1 ||
 	    ibuf_add_n32(b, peerid) == -1) {
-		ibuf_free(b);
+		b->wpos = ib->begin;
 		return NULL;
 	}
 	return b;
 }
 
-/* The message is complete: set its length and mark, put it in the queue. */
-void
-imsg_close(struct imsgbuf *ib, struct ibuf *b)
+static int
+imsg_keep_fd(struct imsgbuf *ib, int fd)
 {
-	uint32_t	 len = b->wpos;
+	struct imsg_fd	*mf;
 
-	if (b->fd != -1)
-		len |= IMSG_FD_MARK;
-	ibuf_set_n32(b, sizeof(uint32_t), len);
-	TAILQ_INSERT_TAIL(&ib->outq, b, entry);
-	ib->queued += b->wpos;
+	if ((mf = calloc(1, sizeof(*mf))) == NULL)
+		return -1;
+	mf->fd = fd;
+	mf->at = ib->sent + (ib->begin - ib->out.rpos);
+	TAILQ_INSERT_TAIL(&ib->outfds, mf, entry);
+	return 0;
 }
 
 /*
- * As many messages as fit in one call.  A descriptor goes with the first
- * byte of its message, so a message that carries one starts a new call.
+ * The message is complete and goes with a descriptor, unless that is -1.  On
+ * failure there is no such message, and the descriptor stays the caller's.
+ */
+int
+imsg_close(struct imsgbuf *ib, int fd)
+{
+	uint32_t	 mark = fd != -1 ? IMSG_FD_MARK : 0;
+	size_t		 len = ib->out.wpos - ib->begin;
+
+	if (len > IMSG_MAX_SIZE)
+		errno = ERANGE;
+	else if (fd == -1 || imsg_keep_fd(ib, fd) == 0)
+		return ibuf_set_n32(&ib->out, ib->begin + sizeof(uint32_t),
+		    (uint32_t)len | mark);
+	ib->out.wpos = ib->begin;
+	return -1;
+}
+
+/*
+ * How much goes in one call, and with which descriptor.  One goes with the
+ * first byte of its message, so a message that carries one starts a new call.
  */
 static size_t
-imsgbuf_gather(struct imsgbuf *ib, struct iovec *iov, int *fd)
+imsgbuf_next(const struct imsgbuf *ib, struct imsg_fd **with)
 {
-	struct ibuf	*b;
-	size_t		 n = 0;
+	struct imsg_fd	*mf = TAILQ_FIRST(&ib->outfds);
 
-	*fd = -1;
-	TAILQ_FOREACH(b, &ib->outq, entry) {
-		if (n == IMSG_IOV_MAX || (n > 0 && b->fd != -1))
-			break;
-		if (b->fd != -1)
-			*fd = b->fd;
-		iov[n].iov_base = ibuf_data(b);
-		iov[n].iov_len = ibuf_size(b);
-		n++;
+	*with = NULL;
+	if (mf != NULL && mf->at == ib->sent) {
+		*with = mf;
+		mf = TAILQ_NEXT(mf, entry);
 	}
-	return n;
+	return mf != NULL ? mf->at - ib->sent : ibuf_size(&ib->out);
+}
+
+static ssize_t
+imsgbuf_send(const struct imsgbuf *ib, size_t len, const struct imsg_fd *mf)
+{
+	union {
+		struct cmsghdr	hdr;
+		char		buf[CMSG_SPACE(sizeof(int))];
+	} ctl = { 0 };
+	struct iovec	 iov = { ibuf_data(&ib->out), len };
+	struct msghdr	 msg = { .msg_iov = &iov, .msg_iovlen = 1 };
+
+	if (mf != NULL) {
+		msg.msg_control = &ctl;
+		msg.msg_controllen = sizeof(ctl);
+		ctl.hdr.cmsg_len = CMSG_LEN(sizeof(int));
+		ctl.hdr.cmsg_level = SOL_SOCKET;
+		ctl.hdr.cmsg_type = SCM_RIGHTS;
+		memcpy(CMSG_DATA(&ctl.hdr), &mf->fd, sizeof(mf->fd));
+	}
+	return sendmsg(ib->fd, &msg, MSG_NOSIGNAL);
 }
 
 static void
-imsgbuf_sent(struct imsgbuf *ib, size_t n)
+imsgbuf_sent(struct imsgbuf *ib, size_t n, struct imsg_fd *mf)
 {
-	struct ibuf	*b;
-
-	ib->queued -= n;
-	if ((b = TAILQ_FIRST(&ib->outq)) != NULL && b->fd != -1) {
-		close(b->fd);
-		b->fd = -1;
-	}
-	while ((b = TAILQ_FIRST(&ib->outq)) != NULL && n >= ibuf_size(b)) {
-		n -= ibuf_size(b);
-		imsgbuf_pop(ib, b);
-	}
-	if (b != NULL)
-		b->rpos += n;
+	if (mf != NULL)
+		imsgbuf_pop_fd(ib, mf);
+	ib->sent += n;
+	ib->out.rpos += n;
+	if (ibuf_size(&ib->out) > 0)
+		return;
+	if (ib->out.size > IMSG_OUT_KEEP)
+		imsgbuf_drop_out(ib);
+	else
+		ibuf_slide(&ib->out);
 }
 
 /* 0: sent all or as much as the socket takes (see queuelen), -1: error. */
 int
 imsgbuf_write(struct imsgbuf *ib)
 {
-	union {
-		struct cmsghdr	hdr;
-		char		buf[CMSG_SPACE(sizeof(int))];
-	} ctl;
-	struct iovec	 iov[IMSG_IOV_MAX];
-	struct msghdr	 msg;
+	struct imsg_fd	*mf;
+	size_t		 len;
 	ssize_t		 n;
-	int		 fd;
 
-	while (!TAILQ_EMPTY(&ib->outq)) {
-		memset(&msg, 0, sizeof(msg));
-		memset(&ctl, 0, sizeof(ctl));
-		msg.msg_iov = iov;
-		msg.msg_iovlen = imsgbuf_gather(ib, iov, &fd);
-		if (fd != -1) {
-			msg.msg_control = &ctl;
-			msg.msg_controllen = sizeof(ctl);
-			ctl.hdr.cmsg_len = CMSG_LEN(sizeof(int));
-			ctl.hdr.cmsg_level = SOL_SOCKET;
-			ctl.hdr.cmsg_type = SCM_RIGHTS;
-			memcpy(CMSG_DATA(&ctl.hdr), &fd, sizeof(fd));
-		}
-		n = sendmsg(ib->fd, &msg, MSG_NOSIGNAL);
+	while (ibuf_size(&ib->out) > 0) {
+		len = imsgbuf_next(ib, &mf);
+		n = imsgbuf_send(ib, len, mf);
 		if (n == -1 && errno == EINTR)
 			continue;
 		if (n == -1)
 			return errno == EAGAIN || errno == ENOBUFS ? 0 : -1;
-		imsgbuf_sent(ib, n);
+		imsgbuf_sent(ib, n, mf);
 	}
 	return 0;
 }
@@ -334,10 +364,10 @@ imsgbuf_flush(struct imsgbuf *ib)
 {
 	struct pollfd	 pfd = { .fd = ib->fd, .events = POLLOUT };
 
-	while (ib->queued > 0) {
+	while (imsgbuf_queuelen(ib) > 0) {
 		if (imsgbuf_write(ib) == -1)
 			return -1;
-		if (ib->queued > 0 && poll(&pfd, 1, 1000) <= 0)
+		if (imsgbuf_queuelen(ib) > 0 && poll(&pfd, 1, 1000) <= 0)
 			return -1;
 	}
 	return 0;

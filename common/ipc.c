@@ -193,6 +193,26 @@ ipc_ask_turn(struct ipc *ip)
 		fatalx("%s: event_add", __func__);
 }
 
+/*
+ * All that came is handled.  On a channel with a pace nobody waits for more:
+ * it collects in the socket, whose writer has nobody to wake meanwhile.  If
+ * that was much already, the socket may be full and the writer waits for us.
+ */
+static void
+ipc_rest(struct ipc *ip)
+{
+	struct timeval	 tv = { .tv_usec = ip->ip_pace_ms * 1000 };
+
+	if (ip->ip_pace_ms == 0)
+		return;
+	if (ip->ip_buf.rlen >= IPC_MUCH)
+		tv.tv_usec = 0;
+	event_del(&ip->ip_rev);
+	ip->ip_resting = 1;
+	if (event_add(&ip->ip_more, &tv) == -1)
+		fatalx("%s: event_add", __func__);
+}
+
 /* Up to IPC_BATCH messages, then the other channels have their turn. */
 static void
 ipc_drain(struct ipc *ip)
@@ -209,20 +229,43 @@ ipc_drain(struct ipc *ip)
 			ip->ip_gone(ip, ip->ip_why);
 			return;
 		}
-		if (n == 0)
+		if (n == 0) {
+			ipc_rest(ip);
 			return;
+		}
 	}
 	ipc_ask_turn(ip);
+}
+
+static void
+ipc_read(struct ipc *ip)
+{
+	int	 n;
+
+	n = imsgbuf_read(&ip->ip_buf);
+	if (n == -1 && errno == EAGAIN) {
+		if (event_add(&ip->ip_rev, NULL) == -1)
+			fatalx("%s: event_add", __func__);
+	} else if (n == -1 && errno == EBADMSG)
+		ip->ip_gone(ip, "too many descriptors");
+	else if (n <= 0)
+		ip->ip_gone(ip, NULL);
+	else
+		ipc_drain(ip);
 }
 
 static void
 ipc_on_more(evutil_socket_t fd, short what, void *arg)
 {
 	struct ipc	*ip = arg;
+	int		 rested = ip->ip_resting;
 
 	(void)fd, (void)what;
+	ip->ip_resting = 0;
 	if (ip->ip_stuck)
 		ip->ip_gone(ip, "it does not read");
+	else if (rested)
+		ipc_read(ip);
 	else
 		ipc_drain(ip);
 }
@@ -235,20 +278,10 @@ static void
 ipc_on_read(evutil_socket_t fd, short what, void *arg)
 {
 	struct ipc	*ip = arg;
-	int		 n;
 
 	(void)fd, (void)what;
-	if (event_pending(&ip->ip_more, EV_TIMEOUT, NULL))
-		return;
-	n = imsgbuf_read(&ip->ip_buf);
-	if (n == -1 && errno == EAGAIN)
-		return;
-	if (n == -1 && errno == EBADMSG)
-		ip->ip_gone(ip, "too many descriptors");
-	else if (n <= 0)
-		ip->ip_gone(ip, NULL);
-	else
-		ipc_drain(ip);
+	if (!event_pending(&ip->ip_more, EV_TIMEOUT, NULL))
+		ipc_read(ip);
 }
 
 static void
@@ -257,11 +290,14 @@ ipc_on_write(evutil_socket_t fd, short what, void *arg)
 	struct ipc	*ip = arg;
 
 	(void)fd, (void)what;
+	ip->ip_write_due = 0;
 	/* A failed write is a closed peer: the read side will tell. */
 	if (imsgbuf_write(&ip->ip_buf) == -1)
 		return;
-	if (imsgbuf_queuelen(&ip->ip_buf) > 0)
+	if (imsgbuf_queuelen(&ip->ip_buf) > 0) {
+		ip->ip_write_due = 1;
 		event_add(&ip->ip_wev, NULL);
+	}
 	/* Last, as its owner may free the channel. */
 	if (ip->ip_congested &&
 	    imsgbuf_queuelen(&ip->ip_buf) <= IPC_LOW_WATER) {
@@ -288,11 +324,9 @@ ipc_compose(struct ipc *ip, uint32_t type, int fd, const union msg *m)
 	    (md->md_fd == FD_MUST) != (fd != -1))
 		fatalx("%s is not for %s to send to %s", md->md_name,
 		    role_name(ip->ip_me), role_name(ip->ip_peer));
-	if ((b = imsg_create(type, 0)) == NULL || md->md_put(b, m) == -1)
+	if ((b = imsg_open(&ip->ip_buf, type, 0)) == NULL ||
+	    md->md_put(b, m) == -1 || imsg_close(&ip->ip_buf, fd) == -1)
 		fatal("%s: %s", __func__, md->md_name);
-	if (fd != -1)
-		ibuf_fd_set(b, fd);
-	imsg_close(&ip->ip_buf, b);
 
 	queued = imsgbuf_queuelen(&ip->ip_buf);
 	if (queued > IPC_QUEUE_MAX) {
@@ -303,8 +337,19 @@ ipc_compose(struct ipc *ip, uint32_t type, int fd, const union msg *m)
 	if (queued > IPC_HIGH_WATER)
 		ip->ip_congested = 1;
 	/* At the end of this turn, with what else it brings; see on_write. */
-	if (!event_pending(&ip->ip_wev, EV_WRITE, NULL))
+	if (!ip->ip_write_due) {
+		ip->ip_write_due = 1;
 		event_active(&ip->ip_wev, EV_WRITE, 1);
+	}
+}
+
+/* Now, not at the end of the turn.  1: all is out, 0: not yet. */
+int
+ipc_push(struct ipc *ip)
+{
+	if (imsgbuf_queuelen(&ip->ip_buf) > 0)
+		imsgbuf_write(&ip->ip_buf);
+	return imsgbuf_queuelen(&ip->ip_buf) == 0;
 }
 
 int
@@ -335,16 +380,19 @@ ipc_read_one(struct ipc *ip)
 }
 
 /*
- * When there is no event loop any more: handle all that a peer, which is gone
- * by now, has sent.  The channel stays for its owner to free.
+ * When there is no event loop any more: handle what a peer has sent, as much
+ * as its socket can hold, should it still be there and talk on.  The channel
+ * stays for its owner to free.
  */
 void
 ipc_read_rest(struct ipc *ip)
 {
-	int	 n;
+	int	 i, n;
 
-	do {
+	for (i = 0; i < IPC_REST_READS; i++) {
 		while ((n = ipc_next(ip)) == 1 && !ip->ip_closed)
 			continue;
-	} while (n == 0 && imsgbuf_read(&ip->ip_buf) == 1);
+		if (n != 0 || imsgbuf_read(&ip->ip_buf) != 1)
+			break;
+	}
 }

@@ -31,6 +31,8 @@
 #include "msg.h"
 
 #define IPC_BATCH	64		/* messages per turn of the loop */
+#define IPC_MUCH	(32 * 1024)	/* bytes at once: no time to rest */
+#define IPC_REST_READS	64		/* of a peer at the end */
 #define IPC_HIGH_WATER	(256 * 1024)	/* bytes queued: stop producing */
 #define IPC_LOW_WATER	(64 * 1024)	/* bytes queued: go on */
 #define IPC_QUEUE_MAX	(8 * 1024 * 1024)	/* bytes queued: peer is stuck */
@@ -56,6 +58,13 @@ struct ipc {
 	struct imsg		 ip_imsg;	/* being handled */
 	char			 ip_why[256];	/* of ipc_bad() */
 	char			 ip_name[NAME_LEN + 16];	/* for logs */
+	/*
+	 * How long a peer that has just been heard is not listened to, for
+	 * one that says much and expects no answer.  0: it always is.
+	 */
+	unsigned int		 ip_pace_ms;
+	int			 ip_resting;
+	int			 ip_write_due;
 	int			 ip_congested;
 	int			 ip_stuck;	/* over IPC_QUEUE_MAX */
 	int			 ip_busy;	/* a handler runs */
@@ -76,6 +85,7 @@ void		 ipc_free(struct ipc *);
 int		 ipc_bad(struct ipc *, const char *, ...)
 		    __attribute__((__format__(__printf__, 2, 3)));
 int		 ipc_take_fd(struct ipc *);
+int		 ipc_push(struct ipc *);
 int		 ipc_flush(struct ipc *);
 int		 ipc_read_one(struct ipc *);
 void		 ipc_read_rest(struct ipc *);

@@ -28,18 +28,15 @@
 
 #define JSONW_SIZE_MIN	512
 
-/* A level is a container of one kind, perhaps not empty, perhaps keyed. */
-#define LEVEL_DOCUMENT	0x01
-#define LEVEL_OBJECT	0x02
-#define LEVEL_ARRAY	0x04
-#define LEVEL_FILLED	0x10
-#define LEVEL_KEYED	0x20
-
+/* Nothing is written after this: there is no room, and no more is made. */
 static void
 jsonw_fail(struct jsonw *w, const char *error)
 {
-	if (w->jw_error == NULL)
-		w->jw_error = error;
+	if (w->jw_error != NULL)
+		return;
+	w->jw_error = error;
+	w->jw_lost = w->jw_room;
+	w->jw_room = 0;
 }
 
 void
@@ -47,16 +44,17 @@ jsonw_init(struct jsonw *w, size_t max)
 {
 	memset(w, 0, sizeof(*w));
 	w->jw_max = max;
-	w->jw_state[0] = LEVEL_DOCUMENT;
+	w->jw_state[0] = JSONW_DOCUMENT;
 }
 
 void
 jsonw_reset(struct jsonw *w)
 {
-	w->jw_len = 0;
+	w->jw_room += w->jw_len + w->jw_lost;
+	w->jw_len = w->jw_lost = 0;
 	w->jw_error = NULL;
 	w->jw_depth = 0;
-	w->jw_state[0] = LEVEL_DOCUMENT;
+	w->jw_state[0] = JSONW_DOCUMENT;
 }
 
 void
@@ -68,11 +66,11 @@ jsonw_free(struct jsonw *w)
 	jsonw_init(w, w->jw_max);
 }
 
-/* Out of line, so that the test in jsonw_room() is all that a field costs. */
-static int
+/* Out of line, so that the test in jsonw_more() is all that a field costs. */
+int
 jsonw_grow(struct jsonw *w, size_t len)
 {
-	size_t	 size;
+	size_t	 size = w->jw_len + w->jw_room;
 	char	*buf;
 
 	if (w->jw_error != NULL)
@@ -81,7 +79,8 @@ jsonw_grow(struct jsonw *w, size_t len)
 		jsonw_fail(w, "document longer than its limit");
 		return 0;
 	}
-	size = w->jw_size > 0 ? w->jw_size : JSONW_SIZE_MIN;
+	if (size == 0)
+		size = JSONW_SIZE_MIN;
 	while (size < w->jw_len + len)
 		size = size > w->jw_max / 2 ? w->jw_max : size * 2;
 	if (size > w->jw_max)
@@ -91,40 +90,34 @@ jsonw_grow(struct jsonw *w, size_t len)
 		return 0;
 	}
 	w->jw_buf = buf;
-	w->jw_size = size;
+	w->jw_room = size - w->jw_len;
 	return 1;
 }
 
-/* Where len more bytes may be written, or NULL after an error. */
-static char *
-jsonw_room(struct jsonw *w, size_t len)
-{
-	char	*p;
-
-	if (w->jw_error != NULL ||
-	    (len > w->jw_size - w->jw_len && !jsonw_grow(w, len)))
-		return NULL;
-	p = w->jw_buf + w->jw_len;
-	w->jw_len += len;
-	return p;
-}
-
-static void
+static inline void
 jsonw_put(struct jsonw *w, const char *bytes, size_t len)
 {
 	char	*p;
 
-	if (len > 0 && (p = jsonw_room(w, len)) != NULL)
+	if (len > 0 && (p = jsonw_more(w, len)) != NULL)
 		memcpy(p, bytes, len);
 }
 
-static void
+static inline void
 jsonw_putc(struct jsonw *w, char c)
 {
 	char	*p;
 
-	if ((p = jsonw_room(w, 1)) != NULL)
+	if ((p = jsonw_more(w, 1)) != NULL)
 		*p = c;
+}
+
+/* Give back what was not needed after all. */
+static void
+jsonw_less(struct jsonw *w, size_t len)
+{
+	w->jw_len -= len;
+	w->jw_room += len;
 }
 
 /* `\uXXXX' */
@@ -134,7 +127,7 @@ jsonw_escape(struct jsonw *w, uint32_t unit)
 	static const char	 hex[] = "0123456789abcdef";
 	char			*p;
 
-	if ((p = jsonw_room(w, 6)) == NULL)
+	if ((p = jsonw_more(w, 6)) == NULL)
 		return;
 	p[0] = '\\';
 	p[1] = 'u';
@@ -144,27 +137,56 @@ jsonw_escape(struct jsonw *w, uint32_t unit)
 	p[5] = hex[unit & 0xf];
 }
 
+typedef uint8_t bytes16 __attribute__((__vector_size__(16)));
+
 /*
- * How many leading bytes need no thought: ASCII other than controls, DEL,
- * quote and backslash.  Eight at a time: with the top bit of each byte known
- * to be clear, a byte is less than n iff subtracting n borrows into its top
- * bit, and equal to c iff (byte ^ c) is less than 1.  A borrow can reach into
- * the next byte and only ever flags too much; the byte loop then decides.
+ * Whether sixteen bytes need no thought: ASCII other than controls, DEL,
+ * quote and backslash.
  */
-static size_t
-plain_run(const uint8_t *s, size_t len)
+static inline int
+is_plain16(const uint8_t *s)
+{
+	uint64_t	 halves[2];
+	bytes16		 v, odd;
+
+	memcpy(&v, s, sizeof(v));
+	odd = (bytes16)(v - 0x20 >= 0x7f - 0x20) | (bytes16)(v == '"') |
+	    (bytes16)(v == '\\');
+	memcpy(halves, &odd, sizeof(halves));
+	return (halves[0] | halves[1]) == 0;
+}
+
+/*
+ * The same for eight, in one word.  With the top bit of each byte known to be
+ * clear, a byte is less than n iff subtracting n borrows into its top bit, and
+ * equal to c iff (byte ^ c) is less than 1.  A borrow or carry can reach into
+ * the next byte and only ever flags too much.
+ */
+static inline int
+is_plain8(const uint8_t *s)
 {
 	const uint64_t	 ones = 0x0101010101010101, tops = ones << 7;
 	uint64_t	 v, odd;
-	size_t		 i;
 
-	for (i = 0; len - i >= sizeof(v); i += sizeof(v)) {
-		memcpy(&v, s + i, sizeof(v));
-		odd = v | (v - ones * 0x20) | ((v ^ ones * '"') - ones) |
-		    ((v ^ ones * '\\') - ones) | ((v ^ ones * 0x7f) - ones);
-		if ((odd & tops) != 0)
-			break;
-	}
+	memcpy(&v, s, sizeof(v));
+	odd = v | (v + ones) | (v - ones * 0x20) |
+	    ((v ^ ones * '"') - ones) | ((v ^ ones * '\\') - ones);
+	return (odd & tops) == 0;
+}
+
+/* How many leading bytes need no thought. */
+static size_t
+plain_run(const uint8_t *s, size_t len)
+{
+	size_t	 i = 0;
+
+	while (len - i >= 16 && is_plain16(s + i))
+		i += 16;
+	if (len - i >= 8 && is_plain8(s + i))
+		i += 8;
+	/* The last few, together with some that are known. */
+	if (i > 0 && len - i < 8 && is_plain8(s + len - 8))
+		return len;
 	while (i < len && s[i] >= 0x20 && s[i] < 0x7f && s[i] != '"' &&
 	    s[i] != '\\')
 		i++;
@@ -250,19 +272,18 @@ jsonw_ascii(struct jsonw *w, uint8_t c)
 		jsonw_escape(w, c);
 		return;
 	}
-	if ((p = jsonw_room(w, 2)) != NULL) {
+	if ((p = jsonw_more(w, 2)) != NULL) {
 		p[0] = '\\';
 		p[1] = to[at - from];
 	}
 }
 
+/* The rest of a string from its first byte that is not plain. */
 static void
-jsonw_quote(struct jsonw *w, const char *str, size_t len)
+jsonw_quote_odd(struct jsonw *w, const uint8_t *s, size_t len)
 {
-	const uint8_t	*s = (const uint8_t *)str;
-	size_t		 n;
+	size_t	 n;
 
-	jsonw_putc(w, '"');
 	while (len > 0 && w->jw_error == NULL) {
 		if (*s >= 0x80)
 			n = jsonw_multibyte(w, s, len);
@@ -278,6 +299,27 @@ jsonw_quote(struct jsonw *w, const char *str, size_t len)
 	jsonw_putc(w, '"');
 }
 
+/* No string takes less room than its own length and the quotes. */
+static void
+jsonw_quote(struct jsonw *w, const char *str, size_t len)
+{
+	const uint8_t	*s = (const uint8_t *)str;
+	size_t		 n;
+	char		*p;
+
+	if ((p = jsonw_more(w, len + 2)) == NULL)
+		return;
+	*p = '"';
+	if ((n = plain_run(s, len)) > 0)
+		memcpy(p + 1, s, n);
+	if (n == len)
+		p[n + 1] = '"';
+	else {
+		jsonw_less(w, len - n + 1);
+		jsonw_quote_odd(w, s + n, len - n);
+	}
+}
+
 /* Makes ready for a value: writes the comma, checks that one is due. */
 static int
 jsonw_value(struct jsonw *w)
@@ -286,16 +328,16 @@ jsonw_value(struct jsonw *w)
 
 	if (w->jw_error != NULL)
 		return 0;
-	if (*state & LEVEL_OBJECT) {
-		if ((*state & LEVEL_KEYED) == 0)
+	if (*state & JSONW_OBJECT) {
+		if ((*state & JSONW_KEYED) == 0)
 			jsonw_fail(w, "value without a key");
-		*state &= (uint8_t)~LEVEL_KEYED;
-	} else if (*state & LEVEL_FILLED) {
-		if (*state & LEVEL_DOCUMENT)
+		*state &= (uint8_t)~JSONW_KEYED;
+	} else if (*state & JSONW_FILLED) {
+		if (*state & JSONW_DOCUMENT)
 			jsonw_fail(w, "second value in a document");
 		jsonw_putc(w, ',');
 	}
-	*state |= LEVEL_FILLED;
+	*state |= JSONW_FILLED;
 	return w->jw_error == NULL;
 }
 
@@ -315,13 +357,13 @@ jsonw_open(struct jsonw *w, uint8_t level, char bracket)
 void
 jsonw_object(struct jsonw *w)
 {
-	jsonw_open(w, LEVEL_OBJECT, '{');
+	jsonw_open(w, JSONW_OBJECT, '{');
 }
 
 void
 jsonw_array(struct jsonw *w)
 {
-	jsonw_open(w, LEVEL_ARRAY, '[');
+	jsonw_open(w, JSONW_ARRAY, '[');
 }
 
 void
@@ -329,30 +371,43 @@ jsonw_end(struct jsonw *w)
 {
 	uint8_t	 state = w->jw_state[w->jw_depth];
 
-	if (state & LEVEL_DOCUMENT)
+	if (state & JSONW_DOCUMENT)
 		jsonw_fail(w, "end without a beginning");
-	else if (state & LEVEL_KEYED)
+	else if (state & JSONW_KEYED)
 		jsonw_fail(w, "key without a value");
 	if (w->jw_error != NULL)
 		return;
 	w->jw_depth--;
-	jsonw_putc(w, state & LEVEL_OBJECT ? '}' : ']');
+	jsonw_putc(w, state & JSONW_OBJECT ? '}' : ']');
+}
+
+/* Why no member can begin here. */
+void
+jsonw_no_member(struct jsonw *w)
+{
+	jsonw_fail(w, w->jw_state[w->jw_depth] & JSONW_OBJECT ?
+	    "key without a value" : "key outside an object");
+}
+
+/* With the comma before it, if one is due. */
+static int
+jsonw_member(struct jsonw *w)
+{
+	uint8_t	 state = w->jw_state[w->jw_depth];
+
+	if (state == (JSONW_OBJECT | JSONW_FILLED))
+		jsonw_putc(w, ',');
+	else if (state != JSONW_OBJECT)
+		jsonw_no_member(w);
+	return w->jw_error == NULL;
 }
 
 void
 jsonw_keyn(struct jsonw *w, const char *key, size_t len)
 {
-	uint8_t	*state = &w->jw_state[w->jw_depth];
-
-	if ((*state & LEVEL_OBJECT) == 0)
-		jsonw_fail(w, "key outside an object");
-	else if (*state & LEVEL_KEYED)
-		jsonw_fail(w, "key without a value");
-	if (w->jw_error != NULL)
+	if (!jsonw_member(w))
 		return;
-	if (*state & LEVEL_FILLED)
-		jsonw_putc(w, ',');
-	*state |= LEVEL_KEYED;
+	w->jw_state[w->jw_depth] |= JSONW_KEYED;
 	jsonw_quote(w, key, len);
 	jsonw_putc(w, ':');
 }
@@ -364,10 +419,47 @@ jsonw_key(struct jsonw *w, const char *key)
 }
 
 void
+jsonw_members(struct jsonw *w, const char *text, size_t len)
+{
+	if (len == 0 || !jsonw_member(w))
+		return;
+	w->jw_state[w->jw_depth] |= JSONW_FILLED;
+	jsonw_put(w, text, len);
+}
+
+size_t
+jsonw_len(const struct jsonw *w)
+{
+	return w->jw_len;
+}
+
+const char *
+jsonw_since(const struct jsonw *w, size_t from, size_t *len)
+{
+	*len = 0;
+	if (w->jw_error != NULL || from > w->jw_len)
+		return NULL;
+	*len = w->jw_len - from;
+	return w->jw_buf + from;
+}
+
+void
 jsonw_string(struct jsonw *w, const char *s, size_t len)
 {
 	if (jsonw_value(w))
 		jsonw_quote(w, s, len);
+}
+
+void
+jsonw_plain(struct jsonw *w, const char *s, size_t len)
+{
+	char	*p;
+
+	if (!jsonw_value(w) || (p = jsonw_more(w, len + 2)) == NULL)
+		return;
+	p[0] = '"';
+	memcpy(p + 1, s, len);
+	p[len + 1] = '"';
 }
 
 void
@@ -379,20 +471,27 @@ jsonw_str(struct jsonw *w, const char *s)
 		jsonw_string(w, s, strlen(s));
 }
 
+char *
+jsonw_digits(uint64_t n, char *end)
+{
+	do {
+		*--end = (char)('0' + n % 10);
+		n /= 10;
+	} while (n > 0);
+	return end;
+}
+
 static void
 jsonw_number(struct jsonw *w, uint64_t n, int negative)
 {
-	char	 buf[21], *p = buf + sizeof(buf);
+	char	 buf[1 + JSONW_DIGITS], *end = buf + sizeof(buf), *p;
 
 	if (!jsonw_value(w))
 		return;
-	do {
-		*--p = (char)('0' + n % 10);
-		n /= 10;
-	} while (n > 0);
+	p = jsonw_digits(n, end);
 	if (negative)
 		*--p = '-';
-	jsonw_put(w, p, (size_t)(buf + sizeof(buf) - p));
+	jsonw_put(w, p, (size_t)(end - p));
 }
 
 void
@@ -426,7 +525,7 @@ jsonw_finish(struct jsonw *w, size_t *len)
 {
 	if (w->jw_depth > 0)
 		jsonw_fail(w, "beginning without an end");
-	else if ((w->jw_state[0] & LEVEL_FILLED) == 0)
+	else if ((w->jw_state[0] & JSONW_FILLED) == 0)
 		jsonw_fail(w, "empty document");
 	*len = 0;
 	if (w->jw_error != NULL)

@@ -33,7 +33,8 @@
  *   private-use character U+EFXX (XX is 80 to ff);
  * - a genuine U+EF80 to U+EFFF is written byte by byte in that same way.
  * So U+EFXX in a record always means the byte XX, everything else means its
- * UTF-8, and two different inputs never look alike.
+ * UTF-8, and two different inputs never look alike.  jsonw_plain() is for
+ * words of our own, which need none of this.
  */
 
 #ifndef JSONW_H
@@ -41,13 +42,16 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define JSONW_DEPTH_MAX	32
+#define JSONW_DIGITS	20	/* of the largest number */
 
 struct jsonw {
 	char		*jw_buf;
 	size_t		 jw_len;
-	size_t		 jw_size;
+	size_t		 jw_room;	/* bytes left; 0 after an error */
+	size_t		 jw_lost;	/* what was left before it */
 	size_t		 jw_max;
 	const char	*jw_error;	/* constant text, or NULL */
 	unsigned int	 jw_depth;
@@ -66,6 +70,7 @@ void	 jsonw_key(struct jsonw *, const char *);
 void	 jsonw_keyn(struct jsonw *, const char *, size_t);
 
 void	 jsonw_string(struct jsonw *, const char *, size_t);
+void	 jsonw_plain(struct jsonw *, const char *, size_t);
 void	 jsonw_str(struct jsonw *, const char *);	/* NULL writes null */
 void	 jsonw_int(struct jsonw *, int64_t);
 void	 jsonw_uint(struct jsonw *, uint64_t);
@@ -73,10 +78,70 @@ void	 jsonw_bool(struct jsonw *, int);
 void	 jsonw_null(struct jsonw *);
 
 /*
+ * jsonw_lit(w, "key") is jsonw_key() for a literal that needs no escapes: it
+ * is quoted, and the copying unrolled, when it is compiled.
+ */
+#define jsonw_lit(w, key)						\
+	jsonw_ready_key(w, ",\"" key "\":", sizeof(",\"" key "\":") - 1)
+
+/*
+ * To write the same members of an object again and again: jsonw_since() is
+ * what was written since the document had a certain length, and
+ * jsonw_members() writes it once more.  It has to be whole members.
+ */
+size_t	 jsonw_len(const struct jsonw *);
+const char *jsonw_since(const struct jsonw *, size_t, size_t *len);
+void	 jsonw_members(struct jsonw *, const char *, size_t);
+
+/* The digits of a number, to end where end points; up to JSONW_DIGITS. */
+char	*jsonw_digits(uint64_t, char *end);
+
+/*
  * The whole document, without newline or NUL, valid until the next call on
  * this writer; or NULL and jsonw_error() says why.
  */
 const char *jsonw_finish(struct jsonw *, size_t *len);
 const char *jsonw_error(const struct jsonw *);
+
+/* A level is a container of one kind, perhaps not empty, perhaps keyed. */
+#define JSONW_DOCUMENT	0x01
+#define JSONW_OBJECT	0x02
+#define JSONW_ARRAY	0x04
+#define JSONW_FILLED	0x10
+#define JSONW_KEYED	0x20
+
+int	 jsonw_grow(struct jsonw *, size_t);
+void	 jsonw_no_member(struct jsonw *);
+
+/* Where len more bytes may be written, or NULL after an error. */
+static inline char *
+jsonw_more(struct jsonw *w, size_t len)
+{
+	char	*p;
+
+	if (len > w->jw_room && !jsonw_grow(w, len))
+		return NULL;
+	p = w->jw_buf + w->jw_len;
+	w->jw_len += len;
+	w->jw_room -= len;
+	return p;
+}
+
+static inline void
+jsonw_ready_key(struct jsonw *w, const char *text, size_t len)
+{
+	uint8_t	*state = &w->jw_state[w->jw_depth];
+	char	*p;
+
+	if (*state == (JSONW_OBJECT | JSONW_FILLED)) {
+		if ((p = jsonw_more(w, len)) != NULL)
+			memcpy(p, text, len);
+	} else if (*state == JSONW_OBJECT) {
+		if ((p = jsonw_more(w, len - 1)) != NULL)
+			memcpy(p, text + 1, len - 1);
+	} else
+		jsonw_no_member(w);
+	*state |= JSONW_KEYED;
+}
 
 #endif /* JSONW_H */

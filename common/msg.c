@@ -32,7 +32,9 @@
 static int
 put_str(struct ibuf *b, const char *s, size_t max)
 {
-	size_t	 len;
+	size_t		 len;
+	uint16_t	 n;
+	char		*p;
 
 	if (s == NULL)
 		s = "";
@@ -40,9 +42,12 @@ put_str(struct ibuf *b, const char *s, size_t max)
 		errno = EMSGSIZE;
 		return -1;
 	}
-	if (ibuf_add_n16(b, len) == -1)
+	if ((p = ibuf_room(b, STR_OVERHEAD + len)) == NULL)
 		return -1;
-	return ibuf_add(b, s, len + 1);
+	n = htobe16(len);
+	memcpy(p, &n, sizeof(n));
+	memcpy(p + sizeof(n), s, len + 1);
+	return 0;
 }
 
 static int

@@ -43,6 +43,7 @@ static struct {
 	int		 au_broken;	/* a gap is due before anything else */
 	struct gap	 au_gap;
 	int		 au_unsynced;
+	int		 au_due;	/* a flush, when this turn ends */
 	size_t		 au_len;
 	char		 au_buf[AUDIT_BATCH + LINE_LEN_MAX];
 } audit;
@@ -201,8 +202,10 @@ audit_append(const struct line *ln)
 	audit.au_buf[audit.au_len++] = '\n';
 	if (audit.au_len >= AUDIT_BATCH)
 		audit_flush();
-	else
-		after(turn, 0);
+	else if (!audit.au_due) {
+		audit.au_due = 1;
+		event_active(turn, EV_TIMEOUT, 1);
+	}
 }
 
 /* Cut what is torn, write the gap, and the file is whole again; or -1. */
@@ -249,6 +252,7 @@ static void
 audit_on_turn(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd, (void)what, (void)arg;
+	audit.au_due = 0;
 	audit_flush();
 }
 
@@ -278,6 +282,7 @@ static void
 audit_close(void)
 {
 	event_del(turn);
+	audit.au_due = 0;
 	event_del(tick);
 	if (audit.au_fd != -1)
 		close(audit.au_fd);

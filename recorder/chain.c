@@ -39,12 +39,12 @@
 
 #define NS_PER_S	UINT64_C(1000000000)
 #define NS_PER_MS	UINT64_C(1000000)
+#define TIME_LEN	(sizeof("2026-01-02T03:04:05.678Z") - 1)
 
 static struct link	 tip;		/* the last number and line */
 static struct line	 current;	/* between begin and end */
 static struct jsonw	 writer;
-/* To begin a digest is to look it up each time: one is begun and copied. */
-static EVP_MD_CTX	*fresh, *digest;
+static EVP_MD_CTX	*digest;
 
 /*
  * Begin a chain, and load what libc and libcrypto would look for at first
@@ -57,9 +57,8 @@ chain_init(void)
 	struct link	 unused;
 
 	OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
-	if (fresh == NULL && ((fresh = EVP_MD_CTX_new()) == NULL ||
-	    (digest = EVP_MD_CTX_new()) == NULL ||
-	    !EVP_DigestInit_ex(fresh, EVP_sha256(), NULL)))
+	if (digest == NULL && ((digest = EVP_MD_CTX_new()) == NULL ||
+	    !EVP_DigestInit_ex(digest, EVP_sha256(), NULL)))
 		fatalx("SHA-256: libcrypto cannot do it");
 	chain_hash(&unused, "", 0);
 	chain_time(chain_now());
@@ -90,20 +89,28 @@ chain_same(const struct link *a, const struct link *b)
 }
 
 void
-chain_hash(struct link *li, const char *text, size_t len)
+chain_hex(char *out, const void *bytes, size_t len)
 {
 	static const char	 hex[] = "0123456789abcdef";
-	unsigned char		 sum[HASH_HEX / 2];
-	size_t			 i;
+	const unsigned char	*p = bytes, *end = p + len;
 
-	if (!EVP_MD_CTX_copy_ex(digest, fresh) ||
+	for (; p < end; p++) {
+		*out++ = hex[*p >> 4];
+		*out++ = hex[*p & 0xf];
+	}
+}
+
+/* The digest begins as the one before it: to name it is to look it up. */
+void
+chain_hash(struct link *li, const char *text, size_t len)
+{
+	unsigned char	 sum[HASH_HEX / 2];
+
+	if (!EVP_DigestInit_ex(digest, NULL, NULL) ||
 	    !EVP_DigestUpdate(digest, text, len) ||
 	    !EVP_DigestFinal_ex(digest, sum, NULL))
 		fatalx("SHA-256: libcrypto failed");
-	for (i = 0; i < sizeof(sum); i++) {
-		li->li_hash[2 * i] = hex[sum[i] >> 4];
-		li->li_hash[2 * i + 1] = hex[sum[i] & 0xf];
-	}
+	chain_hex(li->li_hash, sum, sizeof(sum));
 	li->li_hash[HASH_HEX] = '\0';
 	li->li_hashed = 1;
 }
@@ -122,7 +129,7 @@ chain_now(void)
 const char *
 chain_time(uint64_t ns)
 {
-	static char	 text[sizeof("2026-01-02T03:04:05.678Z")];
+	static char	 text[TIME_LEN + 1];
 	static time_t	 done = -1;
 	const size_t	 point = sizeof("2026-01-02T03:04:05") - 1;
 	time_t		 now = (time_t)(ns / NS_PER_S);
@@ -144,32 +151,43 @@ chain_time(uint64_t ns)
 	return text;
 }
 
+void
+chain_put_time(uint64_t ns)
+{
+	jsonw_plain(&writer, chain_time(ns), TIME_LEN);
+}
+
 static void
 line_open(struct line *ln, uint64_t at)
 {
+	const char	*kind = record_kind_name(ln->ln_kind);
+
 	jsonw_reset(&writer);
 	jsonw_object(&writer);
-	jsonw_key(&writer, "seq");
+	jsonw_lit(&writer, "seq");
 	jsonw_uint(&writer, ln->ln_link.li_seq);
-	jsonw_key(&writer, "kind");
-	jsonw_str(&writer, record_kind_name(ln->ln_kind));
-	jsonw_key(&writer, "at");
-	jsonw_str(&writer, chain_time(at));
-	jsonw_key(&writer, "session_id");
+	jsonw_lit(&writer, "kind");
+	jsonw_plain(&writer, kind, strlen(kind));
+	jsonw_lit(&writer, "at");
+	chain_put_time(at);
+	jsonw_lit(&writer, "session_id");
 	jsonw_str(&writer, ln->ln_session);
 }
 
 static void
-put_hash(const char *key, const struct link *li)
+put_hash(const struct link *li)
 {
-	jsonw_key(&writer, key);
-	jsonw_str(&writer, li->li_hashed ? li->li_hash : NULL);
+	if (li->li_hashed)
+		jsonw_plain(&writer, li->li_hash, HASH_HEX);
+	else
+		jsonw_null(&writer);
 }
 
 static void
 line_close(struct line *ln, const struct link *prev)
 {
-	put_hash("prev", prev);
+	jsonw_lit(&writer, "prev");
+	put_hash(prev);
 	jsonw_end(&writer);
 	if ((ln->ln_text = jsonw_finish(&writer, &ln->ln_len)) == NULL)
 		fatalx("record %llu: %s",
@@ -220,9 +238,9 @@ chain_session(const struct msg_record_session *m)
 
 	if ((w = chain_begin(m->kind, m->at, m->session)) == NULL)
 		return;
-	jsonw_key(w, "policy");
+	jsonw_lit(w, "policy");
 	jsonw_str(w, or_null(m->policy));
-	jsonw_key(w, "reason");
+	jsonw_lit(w, "reason");
 	jsonw_str(w, or_null(m->reason));
 	chain_end();
 }
@@ -260,7 +278,8 @@ chain_gap(const struct gap *ga, struct line *ln)
 	jsonw_uint(&writer, lost ? tip.li_seq - end->li_seq : 0);
 	put_seq("first_seq", end->li_seq + 1, lost);
 	put_seq("last_seq", tip.li_seq, lost);
-	put_hash("lost_hash", chain_same(&tip, end) ? &none : &tip);
+	jsonw_lit(&writer, "lost_hash");
+	put_hash(chain_same(&tip, end) ? &none : &tip);
 	jsonw_key(&writer, "lost_bytes");
 	jsonw_uint(&writer, ga->ga_lost_bytes);
 	line_close(ln, end);

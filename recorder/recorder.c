@@ -94,8 +94,23 @@ static const ipc_handler parent_handlers[MSG_MAX] = {
 
 static const ipc_handler policyd_handlers[MSG_MAX] = {
 	[MSG_RECORD_SESSION] = recorder_policyd_record_session,
+	[MSG_RECORD_DECIDER] = recorder_policyd_record_decider,
 	[MSG_AUDIT_ASK] = recorder_policyd_audit_ask,
 };
+
+/*
+ * All will end, and the parent sees to it in order.  Until the engines have
+ * ended there are requests to account for.
+ */
+static void
+recorder_policyd_gone(struct ipc *ip, const char *why)
+{
+	if (why != NULL)
+		fatalx("bad message from %s: %s", ip->ip_name, why);
+	log_debug("%s has closed", ip->ip_name);
+	policyd = NULL;
+	ipc_free(ip);
+}
 
 /*
  * policyd is not heard before there is a generation: it may have its own
@@ -111,6 +126,7 @@ recorder_channel(const struct msg_channel *m, int fd)
 	if (m->peer != ROLE_POLICYD || policyd != NULL)
 		return -1;
 	policyd = child_peer(ROLE_POLICYD, fd, policyd_handlers);
+	policyd->ip_gone = recorder_policyd_gone;
 	if (!running)
 		event_del(&policyd->ip_rev);
 	return 0;
@@ -141,11 +157,13 @@ recorder_stop(void)
 {
 	struct pollfd	 pfd = { .events = POLLIN };
 
-	if (policyd == NULL || !running)
-		return;
-	pfd.fd = policyd->ip_buf.fd;
-	while (poll(&pfd, 1, STOP_MS) == 1 && ipc_read_one(policyd) != -1)
-		continue;
+	if (policyd != NULL && running) {
+		pfd.fd = policyd->ip_buf.fd;
+		while (poll(&pfd, 1, STOP_MS) == 1 &&
+		    ipc_read_one(policyd) != -1)
+			continue;
+	}
+	engines_finish();
 }
 
 /* However we end: what was accepted is written. */

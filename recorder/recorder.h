@@ -24,6 +24,7 @@
 #define RECORDER_H
 
 #include <sys/types.h>
+#include <sys/queue.h>
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -40,6 +41,7 @@
 
 #define AUDIT_BATCH		(64 * 1024)	/* bytes: write at once */
 #define AUDIT_TICK_S		1		/* sync, or try again */
+#define ENGINE_PACE_MS		1		/* how often one is heard */
 
 #define FOLLOWERS_MAX		64
 #define FOLLOWER_QUEUE_MAX	(256 * 1024)	/* bytes */
@@ -81,10 +83,12 @@ void			 chain_end(void);
 void			 chain_session(const struct msg_record_session *);
 void			 chain_gap(const struct gap *, struct line *);
 void			 chain_hash(struct link *, const char *, size_t);
+void			 chain_hex(char *, const void *, size_t);
 int			 chain_parse(struct link *, const char *, size_t);
 int			 chain_same(const struct link *, const struct link *);
 uint64_t		 chain_now(void);
 const char		*chain_time(uint64_t);
+void			 chain_put_time(uint64_t);
 
 /* audit.c */
 void		 audit_init(struct event_base *, void (*)(int));
@@ -127,6 +131,7 @@ struct redact_field {
 
 void		 redact_begin(void);
 void		 redact_commit(void);
+uint32_t	 redact_version(void);
 int		 redact_next(const char *, const char **, size_t *,
 		    struct redact_field *);
 const char	*redact_path(const char *, const char *, char *, size_t);
@@ -136,9 +141,86 @@ int		 recorder_parent_conf_session(struct ipc *,
 
 int		 redact_may_lose(const char *);
 
-/* request.c */
+/* decider.c */
+int		 recorder_policyd_record_decider(struct ipc *,
+		    const union msg *);
+
+/* request.c: what engines told of requests that have not ended. */
+
+/* Bytes that we keep.  The storage stays when its content is forgotten. */
+struct blob {
+	char		*bl_data;
+	size_t		 bl_len;
+	size_t		 bl_size;
+};
+
+struct request {
+	LIST_ENTRY(request)	 rq_slot;
+	TAILQ_ENTRY(request)	 rq_entry;
+	uint64_t		 rq_id;		/* the engine's number */
+	uint64_t		 rq_started;
+	uint8_t			 rq_scheme;
+	uint8_t			 rq_protocol;
+	uint16_t		 rq_port;
+	bool			 rq_inspected;
+	bool			 rq_allowed;
+	bool			 rq_answered;
+	uint8_t			 rq_rule_kind;
+	uint32_t		 rq_rule;
+	uint32_t		 rq_waited_ms;	/* for rq_decider */
+	uint32_t		 rq_version;	/* of redaction, in rq_text */
+	uint16_t		 rq_status;	/* 0: no answer yet */
+	char			 rq_host[HOST_LEN + 1];
+	char			 rq_method[METHOD_LEN + 1];
+	char			 rq_address[ADDRESS_LEN + 1];
+	char			 rq_decider[NAME_LEN + 1];	/* or empty */
+	/* From here on storage is used again, see request_new(). */
+	struct blob		 rq_path;
+	struct blob		 rq_text;	/* what all records say of it */
+	struct blob		 rq_fields[2];	/* of request and answer */
+	struct blob		 rq_body[2];	/* their beginnings */
+};
+TAILQ_HEAD(requests, request);
+LIST_HEAD(request_slot, request);
+
+#define REQUEST_SLOTS	128	/* a power of two */
+
+/* All requests of an engine, by number and in the order of their opening. */
+struct request_set {
+	struct requests		 rs_all;
+	struct request_slot	 rs_slots[REQUEST_SLOTS];
+	uint32_t		 rs_count;
+};
+
+void		 request_set_init(struct request_set *);
+struct request	*request_find(const struct request_set *, uint64_t);
+struct request	*request_new(struct request_set *, uint64_t);
+void		 request_free(struct request_set *, struct request *);
+void		 blob_add(struct blob *, const void *, size_t);
+void		 blob_set(struct blob *, const void *, size_t);
+
+/* engine.c */
+struct engine {
+	TAILQ_ENTRY(engine)	 en_entry;
+	struct ipc		*en_ipc;
+	char			 en_session[NAME_LEN + 1];
+	uint32_t		 en_instance;
+	uint32_t		 en_spent;	/* credit to give back */
+	struct request_set	 en_requests;
+};
+
 void		 engine_new(const struct msg_channel *, int);
 void		 engines_hold(int);
+void		 engines_finish(void);
+
+/* record.c */
+void		 record_station(const struct engine *, struct request *,
+		    enum record_kind, uint64_t);
+void		 record_final(const struct engine *, struct request *,
+		    enum record_kind, uint64_t, const char *,
+		    const struct msg_record_closed *);
+void		 record_other(const struct engine *,
+		    const struct msg_record_other *);
 
 extern const struct sandbox	 recorder_sandbox;
 

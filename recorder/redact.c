@@ -51,11 +51,18 @@ struct redacts {
 	TAILQ_HEAD(, belongs)	 rs_sessions;
 };
 
-static const char *const always[] = {
-	"authorization", "proxy-authorization", "cookie", "set-cookie",
-	"x-api-key", "api-key", "x-auth-token", "x-amz-security-token",
-	"private-token"
-};
+/* Fields that are hidden whatever a policy says. */
+#define ALWAYS(W)							\
+	W("authorization") W("proxy-authorization") W("cookie")		\
+	W("set-cookie") W("x-api-key") W("api-key") W("x-auth-token")	\
+	W("x-amz-security-token") W("private-token")
+#define WORD(s)		{ s, sizeof(s) - 1 },
+#define LENGTH(s)	| UINT32_C(1) << (sizeof(s) - 1)
+
+static const struct {
+	const char	*aw_name;
+	size_t		 aw_len;
+} always[] = { ALWAYS(WORD) };
 
 static struct redacts	 running = {
 	TAILQ_HEAD_INITIALIZER(running.rs_list),
@@ -65,6 +72,8 @@ static struct redacts	 candidate = {
 	TAILQ_HEAD_INITIALIZER(candidate.rs_list),
 	TAILQ_HEAD_INITIALIZER(candidate.rs_sessions)
 };
+static uint32_t		 version;	/* of what is running */
+static struct belongs	*recent;	/* who was asked about last, or NULL */
 
 static void
 redacts_clear(struct redacts *rs)
@@ -91,9 +100,17 @@ redact_begin(void)
 void
 redact_commit(void)
 {
+	version++;
+	recent = NULL;
 	redacts_clear(&running);
 	TAILQ_CONCAT(&running.rs_list, &candidate.rs_list, rd_entry);
 	TAILQ_CONCAT(&running.rs_sessions, &candidate.rs_sessions, be_entry);
+}
+
+uint32_t
+redact_version(void)
+{
+	return version;
 }
 
 int
@@ -129,27 +146,27 @@ recorder_parent_conf_session(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
+/* One record asks many times about one session. */
+static const struct belongs *
+belongs_find(const char *session)
+{
+	struct belongs	*be;
+
+	if (recent != NULL && strcmp(recent->be_session, session) == 0)
+		return recent;
+	TAILQ_FOREACH(be, &running.rs_sessions, be_entry)
+		if (strcmp(be->be_session, session) == 0)
+			return recent = be;
+	return NULL;
+}
+
 /* Whether a session goes on while records are lost; in doubt it does not. */
 int
 redact_may_lose(const char *session)
 {
-	struct belongs	*be;
+	const struct belongs	*be = belongs_find(session);
 
-	TAILQ_FOREACH(be, &running.rs_sessions, be_entry)
-		if (strcmp(be->be_session, session) == 0)
-			return be->be_on_full == FULL_GAP;
-	return 0;
-}
-
-static const char *
-policy_of(const char *session)
-{
-	struct belongs	*be;
-
-	TAILQ_FOREACH(be, &running.rs_sessions, be_entry)
-		if (strcmp(be->be_session, session) == 0)
-			return be->be_policy;
-	return NULL;
+	return be != NULL && be->be_on_full == FULL_GAP;
 }
 
 static int
@@ -181,15 +198,15 @@ decode_name(const char *name, size_t len, char *out, size_t size)
 static int
 named(const char *session, uint8_t kind, const char *name, size_t len)
 {
-	const char	*policy;
-	struct redact	*rd;
+	const struct belongs	*be;
+	struct redact		*rd;
 
 	if (TAILQ_EMPTY(&running.rs_list))
 		return 0;
-	policy = policy_of(session);
+	be = belongs_find(session);
 	TAILQ_FOREACH(rd, &running.rs_list, rd_entry)
-		if (rd->rd_kind == kind &&
-		    (policy == NULL || strcmp(rd->rd_policy, policy) == 0) &&
+		if (rd->rd_kind == kind && (be == NULL ||
+		    strcmp(rd->rd_policy, be->be_policy) == 0) &&
 		    same_name(name, len, rd->rd_name))
 			return 1;
 	return 0;
@@ -198,11 +215,15 @@ named(const char *session, uint8_t kind, const char *name, size_t len)
 static int
 secret_field(const char *session, const char *name, size_t len)
 {
-	size_t	 i;
+	const uint32_t	 lengths = 0 ALWAYS(LENGTH);
+	size_t		 i;
 
-	for (i = 0; i < sizeof(always) / sizeof(always[0]); i++)
-		if (same_name(name, len, always[i]))
-			return 1;
+	/* Few names have as many letters as one of these. */
+	if (len < 32 && (lengths >> len & 1) != 0)
+		for (i = 0; i < sizeof(always) / sizeof(always[0]); i++)
+			if (always[i].aw_len == len &&
+			    strncasecmp(name, always[i].aw_name, len) == 0)
+				return 1;
 	return named(session, REDACT_HEADER, name, len);
 }
 

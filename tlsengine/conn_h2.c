@@ -75,11 +75,8 @@ void
 conn_h2_read(struct conn *cn)
 {
 	h2_read(cn->cn_h2);
-	if (cn->cn_dead || cn->cn_state != CONN_H2)
-		return;
-	conn_h2_timer(cn);
-	if (h2_finished(cn->cn_h2))
-		conn_last(cn);
+	if (!cn->cn_dead && cn->cn_state == CONN_H2)
+		conn_h2_timer(cn);
 }
 
 /* The client's side is gone, and all its requests with it. */

@@ -339,7 +339,13 @@ h2_send_now(struct h2 *h2)
 	send_all(h2);
 	h2->h2_inside = false;
 	h2_streams_bury(h2);
-	if (!h2->h2_dead && h2->h2_why != NULL)
+	if (h2->h2_dead)
+		return;
+	/* After an error of the protocol, or when both have said goodbye. */
+	if (!nghttp2_session_want_read(h2->h2_session) &&
+	    !nghttp2_session_want_write(h2->h2_session))
+		h2_break(h2, "finished");
+	if (h2->h2_why != NULL)
 		h2->h2_ops->on_broken(h2, h2->h2_why);
 }
 
@@ -414,13 +420,6 @@ h2_read(struct h2 *h2)
 	else if (i == IO_SHARE)
 		io_again(h2->h2_io);
 	h2_send(h2);
-}
-
-bool
-h2_finished(const struct h2 *h2)
-{
-	return !nghttp2_session_want_read(h2->h2_session) &&
-	    !nghttp2_session_want_write(h2->h2_session);
 }
 
 void
@@ -504,9 +503,10 @@ h2_new(struct io *io, bool server, const struct h2_ops *ops, void *owner)
 	h2->h2_owner = owner;
 	TAILQ_INIT(&h2->h2_streams);
 	TAILQ_INIT(&h2->h2_graves);
-	rv = server ? nghttp2_session_server_new2(&h2->h2_session, callbacks,
-	    h2, option) : nghttp2_session_client_new2(&h2->h2_session,
-	    callbacks, h2, option);
+	timer_init(&h2->h2_timer, child_base, h2_on_deadline, h2);
+	rv = server ? nghttp2_session_server_new3(&h2->h2_session, callbacks,
+	    h2, option, &h2_mem) : nghttp2_session_client_new3(
+	    &h2->h2_session, callbacks, h2, option, &h2_mem);
 	if (rv != 0 || h2_greet(h2) == -1) {
 		nghttp2_session_del(h2->h2_session);
 		free(h2);
@@ -523,6 +523,7 @@ h2_close(struct h2 *h2)
 	if (h2->h2_dead)
 		return;
 	h2->h2_dead = true;
+	timer_end(&h2->h2_timer);
 	if (h2->h2_dirty)
 		TAILQ_REMOVE(&dirty, h2, h2_entry);
 	h2->h2_dirty = false;

@@ -46,7 +46,7 @@ struct h2_stream {
 	struct exchange		*hs_ex;		/* NULL: over, drains */
 	char			*hs_text;	/* of the head, as HTTP/1 */
 	bool			 hs_headed;	/* its final head has come */
-	struct timer		 hs_timer;	/* its owner's */
+	uint64_t		 hs_due;	/* ms; 0: nothing is */
 
 	/* Received, to be passed on. */
 	TAILQ_HEAD(h2_pieces, h2_piece) hs_in;
@@ -83,6 +83,8 @@ struct h2_ops {
 	void	 (*on_end)(struct h2_stream *);
 	/* Of what waited to be sent so much is out that there is room again. */
 	void	 (*on_room)(struct h2_stream *);
+	/* Its deadline has passed. */
+	void	 (*on_late)(struct h2_stream *);
 	/* Reset, or refused, before its end; hs_ex is still set. */
 	void	 (*on_reset)(struct h2_stream *, uint32_t code);
 	/* The peer's settings have come or changed, or it says goodbye. */
@@ -111,6 +113,7 @@ struct h2 {
 	struct h2_head		 h2_head;	/* of the block that comes */
 	struct h2_stream	*h2_head_of;
 	char			*h2_head_text;	/* from in_blocks */
+	struct timer		 h2_timer;	/* of the first deadline */
 	uint64_t		 h2_nuisance;	/* see h2_annoyed() */
 	uint64_t		 h2_nuisance_ms;
 };
@@ -127,8 +130,6 @@ void		 h2_free(struct h2 *);
 void		 h2_read(struct h2 *);
 void		 h2_send(struct h2 *);
 void		 h2_send_now(struct h2 *);
-/* Whether the peer wants no more and is owed no more. */
-bool		 h2_finished(const struct h2 *);
 /* No new streams, please. */
 void		 h2_goodbye(struct h2 *, uint32_t code);
 
@@ -146,11 +147,18 @@ void		 h2_end(struct h2_stream *, const struct trailers *);
 void		 h2_reset(struct h2_stream *, uint32_t code);
 /* The exchange is over; what it left to be sent still is. */
 void		 h2_done(struct h2_stream *);
+/* Something is to happen on it within so many milliseconds; 0: whenever. */
+void		 h2_deadline(struct h2_stream *, uint64_t);
 /* The other side can take more of what was received. */
 void		 h2_pump(struct h2_stream *);
 /* Bytes that were received and not passed on. */
 size_t		 h2_stream_waiting(const struct h2_stream *);
 const struct trailers	*h2_trailers(const struct h2_stream *);
+
+/* h2_mem.c */
+extern nghttp2_mem	 h2_mem;
+void		*h2_malloc(size_t, void *);
+void		 h2_release(void *, void *);
 
 /* Between h2.c and h2_stream.c. */
 bool		 h2_crowded(void);
@@ -158,6 +166,7 @@ struct h2_stream *h2_stream_new(struct h2 *, int32_t);
 void		 h2_stream_gone(struct h2_stream *);
 void		 h2_streams_bury(struct h2 *);
 void		 h2_stream_pass(struct h2_stream *);
+void		 h2_on_deadline(void *);
 int		 h2_stream_keep(struct h2_stream *, const unsigned char *,
 		    size_t);
 void		 h2_stream_sent(struct h2_stream *, size_t);

@@ -57,12 +57,12 @@ h2_stream_new(struct h2 *h2, int32_t id)
 {
 	struct h2_stream	*hs;
 
-	if ((hs = calloc(1, sizeof(*hs))) == NULL)
+	if ((hs = h2_malloc(sizeof(*hs), NULL)) == NULL)
 		return NULL;
+	memset(hs, 0, sizeof(*hs));
 	hs->hs_h2 = h2;
 	hs->hs_id = id;
 	TAILQ_INIT(&hs->hs_in);
-	timer_init(&hs->hs_timer, child_base, NULL, hs);
 	TAILQ_INSERT_TAIL(&h2->h2_streams, hs, hs_entry);
 	h2->h2_nstreams++;
 	nstreams++;
@@ -98,7 +98,6 @@ h2_stream_gone(struct h2_stream *hs)
 	struct h2	*h2 = hs->hs_h2;
 
 	stream_drop_in(hs);
-	timer_end(&hs->hs_timer);
 	hs->hs_ex = NULL;
 	TAILQ_REMOVE(&h2->h2_streams, hs, hs_entry);
 	TAILQ_INSERT_TAIL(&h2->h2_graves, hs, hs_entry);
@@ -115,10 +114,50 @@ h2_streams_bury(struct h2 *h2)
 		TAILQ_REMOVE(&h2->h2_graves, hs, hs_entry);
 		blocks_put(&out_blocks, hs->hs_out);
 		blocks_put(&in_blocks, hs->hs_in_text);
-		free(hs->hs_text);
+		h2_release(hs->hs_text, NULL);
 		free(hs->hs_in_fields);
 		free(hs->hs_out_fields);
-		free(hs);
+		h2_release(hs, NULL);
+	}
+}
+
+/* One timer is enough for a session: streams come and go too fast. */
+void
+h2_deadline(struct h2_stream *hs, uint64_t ms)
+{
+	struct timer	*ti = &hs->hs_h2->h2_timer;
+
+	hs->hs_due = ms == 0 ? 0 : timer_now() + ms;
+	if (ms != 0 && (ti->ti_due == 0 || ti->ti_due > hs->hs_due))
+		timer_set(ti, ms);
+}
+
+static struct h2_stream *
+first_due(struct h2 *h2)
+{
+	struct h2_stream	*hs, *first = NULL;
+
+	TAILQ_FOREACH(hs, &h2->h2_streams, hs_entry)
+		if (hs->hs_due != 0 &&
+		    (first == NULL || hs->hs_due < first->hs_due))
+			first = hs;
+	return first;
+}
+
+void
+h2_on_deadline(void *arg)
+{
+	struct h2		*h2 = arg;
+	struct h2_stream	*hs;
+	uint64_t		 now = timer_now();
+
+	while (!h2->h2_dead && (hs = first_due(h2)) != NULL) {
+		if (hs->hs_due > now) {
+			timer_set(&h2->h2_timer, hs->hs_due - now);
+			return;
+		}
+		hs->hs_due = 0;
+		h2->h2_ops->on_late(hs);
 	}
 }
 
@@ -242,7 +281,7 @@ h2_keep_head(struct h2_stream *hs, size_t len, struct h1_head *hd)
 	size_t		 i;
 	char		*to;
 
-	if ((to = malloc(len)) == NULL)
+	if ((to = h2_malloc(len, NULL)) == NULL)
 		return -1;
 	memcpy(to, from, len);
 	hs->hs_text = to;

@@ -85,14 +85,12 @@ report_opened(struct exchange *ex, const struct ruling *known)
 	    .request = last_request, .at = now_ns(),
 	    .scheme = ex->ex_protocol == PROTOCOL_TLS ? URL_HTTPS :
 	    ex->ex_place.pc_scheme, .protocol = ex->ex_protocol,
-	    .inspected = !ex->ex_raw,
+	    .inspected = !ex->ex_raw, .allowed = known != NULL &&
+	    known->rl_verdict == VERDICT_ALLOW,
+	    .rule_kind = known != NULL ? known->rl_rule_kind : 0,
+	    .rule = known != NULL ? known->rl_rule : RULE_NONE,
 	    .port = ex->ex_place.pc_port, .host = ex->ex_place.pc_host,
 	    .method = ex->ex_method, .path = ex->ex_path, .fields = fields);
-	if (known != NULL && known->rl_verdict == VERDICT_ALLOW) {
-		ex->ex_id = last_request;
-		ex->ex_ruling = *known;
-		report_verdict(ex);
-	}
 	return last_request;
 }
 

@@ -424,8 +424,6 @@ extern const struct origin_ops	 origin_h2;
 int		 upstream_h2_new(struct upstream *);
 bool		 upstream_h2_serves(const struct upstream *,
 		    const struct exchange *);
-void		 upstream_h2_read(struct upstream *);
-void		 upstream_h2_drain(struct upstream *);
 void		 upstream_h2_late(struct upstream *);
 void		 upstream_h2_lost(struct upstream *, const char *);
 void		 upstream_h2_rest(struct upstream *);

@@ -328,7 +328,7 @@ up_on_read(struct io *io)
 	struct upstream	*up = io->io_arg;
 
 	if (up->up_h2 != NULL && up->up_state != UP_READY) {
-		upstream_h2_read(up);
+		h2_read(up->up_h2);
 		return;
 	}
 	if (up->up_state == UP_IDLE) {
@@ -347,7 +347,7 @@ up_on_drain(struct io *io)
 	struct exchange	*ex = up->up_ex;
 
 	if (up->up_h2 != NULL)
-		upstream_h2_drain(up);
+		h2_send(up->up_h2);
 	if (ex == NULL)
 		return;
 	if (ex->ex_upgraded && ex->ex_request_end && io_empty(io))

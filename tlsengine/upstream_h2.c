@@ -34,6 +34,7 @@ static void	 on_head(struct h2_stream *, struct h2_head *, bool);
 static size_t	 on_data(struct h2_stream *, const void *, size_t);
 static void	 on_end(struct h2_stream *);
 static void	 on_room(struct h2_stream *);
+static void	 on_late(struct h2_stream *);
 static void	 on_reset(struct h2_stream *, uint32_t);
 static void	 on_settings(struct h2 *);
 static void	 on_goaway(struct h2 *, int32_t);
@@ -44,6 +45,7 @@ static const struct h2_ops up_h2_ops = {
 	.on_data = on_data,
 	.on_end = on_end,
 	.on_room = on_room,
+	.on_late = on_late,
 	.on_reset = on_reset,
 	.on_settings = on_settings,
 	.on_goaway = on_goaway,
@@ -131,28 +133,6 @@ upstream_h2_late(struct upstream *up)
 	    "upstream_unreachable: no handshake in time");
 }
 
-/* After an error of the protocol there is nothing to read, nor to write. */
-static void
-up_check(struct upstream *up)
-{
-	if (!up->up_dead && h2_finished(up->up_h2))
-		upstream_h2_lost(up, "stream_broken");
-}
-
-void
-upstream_h2_read(struct upstream *up)
-{
-	h2_read(up->up_h2);
-	up_check(up);
-}
-
-void
-upstream_h2_drain(struct upstream *up)
-{
-	h2_send(up->up_h2);
-	up_check(up);
-}
-
 /*
  * It may be found out in the middle of a call by some exchange, which must not
  * end there: all of them hear of it in a turn of its own.
@@ -213,17 +193,16 @@ on_goaway(struct h2 *h2, int32_t last)
 static void
 set_deadline(struct exchange *ex)
 {
-	timer_set(&ex->ex_answers->hs_timer, ex->ex_upgraded ?
+	h2_deadline(ex->ex_answers, ex->ex_upgraded ?
 	    settings.st_tunnel_ms : ex->ex_answered ? settings.st_idle_ms :
 	    settings.st_response_ms);
 }
 
 /* Whoever does not answer one request gets no others. */
 static void
-on_late(void *arg)
+on_late(struct h2_stream *hs)
 {
-	struct h2_stream	*hs = arg;
-	struct exchange		*ex = hs->hs_ex;
+	struct exchange	*ex = hs->hs_ex;
 
 	if (ex == NULL)
 		return;
@@ -258,7 +237,6 @@ up_request(struct exchange *ex, const struct h1_out_request *or)
 	    or->or_framing == H1_NONE && or->or_upgrade.s == NULL)) == NULL)
 		return -1;
 	hs->hs_ex = ex;
-	hs->hs_timer.ti_fn = on_late;
 	ex->ex_answers = hs;
 	ex->ex_in_before = ex->ex_out_before = 0;
 	set_deadline(ex);
@@ -332,7 +310,7 @@ up_leave(struct exchange *ex, struct upstream *up, bool fit)
 	up->up_using--;
 	if (hs != NULL) {
 		hs->hs_ex = NULL;
-		timer_clear(&hs->hs_timer);
+		h2_deadline(hs, 0);
 		if (is_whole(hs))
 			h2_done(hs);
 		else

@@ -93,8 +93,8 @@ TEST(ibuf_limits)
 	CHECK(ibuf_dynamic(0, 10) == NULL);
 	CHECK(ibuf_dynamic(11, 10) == NULL);
 	CHECK((b = ibuf_dynamic(3, 100)) != NULL);
-	CHECK_INT(ibuf_add(b, bytes, 101), -1);
-	CHECK_INT(ibuf_add(b, bytes, SIZE_MAX), -1);
+	CHECK(ibuf_room(b, 101) == NULL);
+	CHECK(ibuf_room(b, SIZE_MAX) == NULL);
 	CHECK_INT(ibuf_size(b), 0);
 	CHECK_INT(ibuf_add(b, bytes, 60), 0);
 	CHECK_INT(ibuf_add(b, bytes, 41), -1);
@@ -181,15 +181,13 @@ new_file(void)
 static void
 queue(uint32_t type, size_t len, int fd)
 {
-	struct ibuf	*b = imsg_create(type, ~type);
+	struct ibuf	*b = imsg_open(&left, type, ~type);
 	size_t		 i;
 
 	CHECK(b != NULL);
 	for (i = 0; i < len; i++)
 		CHECK_INT(ibuf_add_n8(b, type + i), 0);
-	if (fd != -1)
-		ibuf_fd_set(b, fd);
-	imsg_close(&left, b);
+	CHECK_INT(imsg_close(&left, fd), 0);
 }
 
 static void
@@ -256,16 +254,17 @@ raw_message(uint32_t len, int nfds)
 /* As IMSG_MAX_SIZE allows it: the largest message and one byte more. */
 TEST(largest)
 {
-	struct imsg	 im;
-	struct ibuf	*b;
-	size_t		 i;
+	static unsigned char	 zero[IMSG_MAX_SIZE];
+	struct imsg		 im;
+	struct ibuf		*b;
 
 	pair_open();
-	CHECK((b = imsg_create(7, ~7U)) != NULL);
-	for (i = IMSG_HEADER_SIZE; i < IMSG_MAX_SIZE; i++)
-		CHECK_INT(ibuf_add_n8(b, 7 + i - IMSG_HEADER_SIZE), 0);
-	CHECK_INT(ibuf_add_n8(b, 0), -1);
-	imsg_close(&left, b);
+	CHECK((b = imsg_open(&left, 6, 0)) != NULL);
+	CHECK_INT(ibuf_add(b, zero, IMSG_MAX_SIZE - IMSG_HEADER_SIZE + 1), 0);
+	CHECK_INT(imsg_close(&left, -1), -1);
+	CHECK_INT(errno, ERANGE);
+	CHECK_INT(imsgbuf_queuelen(&left), 0);
+	queue(7, IMSG_MAX_SIZE - IMSG_HEADER_SIZE, -1);
 	CHECK_INT(imsgbuf_queuelen(&left), IMSG_MAX_SIZE);
 	while (imsgbuf_queuelen(&left) > 0) {
 		CHECK_INT(imsgbuf_write(&left), 0);

@@ -260,8 +260,10 @@ TEST(byte_by_byte)
 
 	start();
 	channels(ROLE_ENGINE, ROLE_POLICYD, S_OPEN, ips);
-	CHECK((b = imsg_create(MSG_ENGINE_HELLO, 0)) != NULL);
-	CHECK_INT(ibuf_set_n32(b, 4, IMSG_HEADER_SIZE + 8), 0);
+	CHECK((b = ibuf_dynamic(1, IMSG_MAX_SIZE)) != NULL);
+	CHECK_INT(ibuf_add_n32(b, MSG_ENGINE_HELLO), 0);
+	CHECK_INT(ibuf_add_n32(b, IMSG_HEADER_SIZE + 8), 0);
+	CHECK_INT(ibuf_add_n32(b, 0), 0);
 	CHECK_INT(ibuf_add_n64(b, 77), 0);
 	for (i = 0; i < b->wpos; i++) {
 		CHECK_INT(nseen, 0);
@@ -271,6 +273,76 @@ TEST(byte_by_byte)
 	CHECK_INT(nseen, 1);
 	CHECK_INT(seen[0].number, 77);
 	ibuf_free(b);
+	stop();
+}
+
+/*
+ * A peer with a pace is heard at once; what it says in the same breath waits,
+ * unless there is much of it; and it is heard at once again after a silence.
+ */
+TEST(pace)
+{
+	struct ipc	*ips[2];
+	int		 i, turn;
+
+	start();
+	channels(ROLE_ENGINE, ROLE_POLICYD, S_OPEN, ips);
+	ips[1]->ip_pace_ms = 100;
+	for (i = 0; i < 2; i++) {
+		for (turn = 0; turn < 2; turn++) {
+			ipc_send(ips[0], -1, ENGINE_HELLO, generation, turn);
+			CHECK_INT(ipc_flush(ips[0]), 0);
+			CHECK(event_base_loop(base, EVLOOP_NONBLOCK) != -1);
+		}
+		CHECK_INT(nseen, 2 * i + 1);
+		CHECK(!event_pending(&ips[1]->ip_rev, EV_READ, NULL));
+		while (!event_pending(&ips[1]->ip_rev, EV_READ, NULL))
+			CHECK(event_base_loop(base, EVLOOP_ONCE) != -1);
+		CHECK_INT(nseen, 2 * i + 2);
+	}
+	stop();
+}
+
+TEST(pace_is_not_for_floods)
+{
+	enum { COUNT = 1000 };
+	struct ipc	*ips[2];
+	char		 reason[1000];
+	int		 i;
+
+	start();
+	channels(ROLE_POLICYD, ROLE_RECORDER, S_OPEN, ips);
+	ips[1]->ip_pace_ms = 900;
+	memset(reason, 'x', sizeof(reason) - 1);
+	reason[sizeof(reason) - 1] = '\0';
+	for (i = 0; i < COUNT; i++)
+		ipc_send(ips[0], -1, RECORD_SESSION, record_session, .at = i,
+		    .reason = reason);
+	settle();
+	/* What comes last may be little and wait. */
+	CHECK(nseen >= COUNT - IPC_MUCH / sizeof(reason));
+	stop();
+}
+
+/* A channel that rests ends like any other. */
+TEST(pace_and_end_of_file)
+{
+	struct ipc	*ips[2];
+
+	start();
+	channels(ROLE_ENGINE, ROLE_POLICYD, S_OPEN, ips);
+	ips[1]->ip_pace_ms = 1;
+	ipc_send(ips[0], -1, ENGINE_HELLO, generation, 1);
+	CHECK_INT(ipc_flush(ips[0]), 0);
+	CHECK(event_base_loop(base, EVLOOP_NONBLOCK) != -1);
+	ipc_send(ips[0], -1, ENGINE_HELLO, generation, 2);
+	CHECK_INT(ipc_flush(ips[0]), 0);
+	end(ips[0]);
+	while (ngone == 0)
+		CHECK(event_base_loop(base, EVLOOP_ONCE) != -1);
+	CHECK_INT(nseen, 2);
+	CHECK(gone == ips[1]);
+	CHECK_STR(gone_why, "");
 	stop();
 }
 

@@ -419,6 +419,105 @@ TEST(depth)
 	check_error(&w, "deep");
 }
 
+TEST(literal_keys)
+{
+	struct jsonw	 w;
+
+	jsonw_init(&w, 1000);
+	jsonw_object(&w);
+	jsonw_lit(&w, "a");
+	jsonw_object(&w);
+	jsonw_lit(&w, "b");
+	jsonw_plain(&w, "", 0);
+	jsonw_key(&w, "c");
+	jsonw_null(&w);
+	jsonw_lit(&w, "d");
+	jsonw_plain(&w, "word", 4);
+	jsonw_end(&w);
+	jsonw_lit(&w, "e");
+	jsonw_uint(&w, UINT64_MAX);
+	jsonw_end(&w);
+	check_doc(&w, "{\"a\":{\"b\":\"\",\"c\":null,\"d\":\"word\"},"
+	    "\"e\":18446744073709551615}");
+}
+
+TEST(literal_keys_out_of_place)
+{
+	struct jsonw	 w;
+
+	jsonw_init(&w, 1000);
+	jsonw_lit(&w, "a");
+	check_error(&w, "key outside an object");
+	jsonw_array(&w);
+	jsonw_lit(&w, "a");
+	check_error(&w, "key outside an object");
+	jsonw_object(&w);
+	jsonw_lit(&w, "a");
+	jsonw_lit(&w, "b");
+	check_error(&w, "key without a value");
+	jsonw_object(&w);
+	jsonw_plain(&w, "a", 1);
+	check_error(&w, "value without a key");
+}
+
+/* What was written once is written again, as first members and as later. */
+TEST(members_again)
+{
+	struct jsonw	 w;
+	const char	*text;
+	char		 kept[64];
+	size_t		 from, len;
+
+	jsonw_init(&w, 1000);
+	jsonw_object(&w);
+	jsonw_lit(&w, "a");
+	jsonw_object(&w);
+	from = jsonw_len(&w);
+	jsonw_lit(&w, "x");
+	jsonw_uint(&w, 1);
+	jsonw_lit(&w, "y");
+	jsonw_str(&w, "2");
+	text = jsonw_since(&w, from, &len);
+	CHECK_MEM(text, len, "\"x\":1,\"y\":\"2\"", 13);
+	memcpy(kept, text, len);
+	jsonw_end(&w);
+	jsonw_lit(&w, "b");
+	jsonw_object(&w);
+	jsonw_members(&w, kept, len);
+	jsonw_lit(&w, "z");
+	jsonw_bool(&w, 1);
+	jsonw_end(&w);
+	jsonw_members(&w, kept, len);
+	jsonw_members(&w, NULL, 0);
+	jsonw_end(&w);
+	check_doc(&w, "{\"a\":{\"x\":1,\"y\":\"2\"},\"b\":{\"x\":1,"
+	    "\"y\":\"2\",\"z\":true},\"x\":1,\"y\":\"2\"}");
+	jsonw_array(&w);
+	jsonw_members(&w, kept, len);
+	CHECK(jsonw_since(&w, 0, &len) == NULL);
+	CHECK_INT(len, 0);
+	check_error(&w, "key outside an object");
+}
+
+/* After an error nothing is written, however little. */
+TEST(limit_of_literals)
+{
+	struct jsonw	 w;
+	size_t		 max;
+
+	for (max = 0; max < sizeof("{\"a\":\"bcd\",\"e\":7}") - 1; max++) {
+		jsonw_init(&w, max);
+		jsonw_object(&w);
+		jsonw_lit(&w, "a");
+		jsonw_plain(&w, "bcd", 3);
+		jsonw_lit(&w, "e");
+		jsonw_uint(&w, 7);
+		jsonw_end(&w);
+		CHECK(w.jw_len <= max);
+		check_error(&w, "longer than its limit");
+	}
+}
+
 TEST(reset_starts_afresh)
 {
 	struct jsonw	 w;

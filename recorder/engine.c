@@ -1,0 +1,297 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * The recorder runs this: records about requests.  An engine opens a request
+ * and tells it piece by piece; we keep what it said and write a record at each
+ * station, the last one with everything.  Engines are hostile: they may open
+ * no more requests than they have credit for, each piece is bounded, and when
+ * one dies every request that it left open is closed as failed (promise P6).
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "child.h"
+#include "log.h"
+#include "recorder.h"
+
+#define CREDIT_MAX	512	/* requests open at once, per engine */
+#define CREDIT_BATCH	64	/* given back in one message */
+#define BODY_MAX	65536	/* bytes of a body that we keep */
+
+static TAILQ_HEAD(, engine)	 engines = TAILQ_HEAD_INITIALIZER(engines);
+static int			 losing;	/* the audit file is broken */
+
+static int
+on_hold(const struct engine *en)
+{
+	return losing && !redact_may_lose(en->en_session);
+}
+
+/* What an engine has used up comes back once its records are made. */
+static void
+engine_free_request(struct engine *en, struct request *rq)
+{
+	request_free(&en->en_requests, rq);
+	if (++en->en_spent < CREDIT_BATCH)
+		return;
+	ipc_send(en->en_ipc, -1, CREDIT, credit, .count = en->en_spent,
+	    .hold = on_hold(en));
+	en->en_spent = 0;
+}
+
+/* ---- what engines say ---------------------------------------------------- */
+
+static int
+check_opened(struct ipc *ip, const struct msg_record_opened *mo)
+{
+	const struct engine	*en = ip->ip_arg;
+
+	if (mo->scheme >= URL_SCHEME_MAX || mo->protocol >= PROTOCOL_MAX)
+		return ipc_bad(ip, "scheme %u, protocol %u", mo->scheme,
+		    mo->protocol);
+	if (en->en_requests.rs_count + en->en_spent >= CREDIT_MAX)
+		return ipc_bad(ip, "a request without credit");
+	if (request_find(&en->en_requests, mo->request) != NULL)
+		return ipc_bad(ip, "request %llu is open already",
+		    (unsigned long long)mo->request);
+	return 0;
+}
+
+static void
+request_allow(const struct engine *en, struct request *rq, uint8_t rule_kind,
+    uint32_t rule, uint64_t at)
+{
+	rq->rq_allowed = true;
+	rq->rq_rule_kind = rule_kind;
+	rq->rq_rule = rule;
+	record_station(en, rq, RECORD_REQUEST_ALLOWED, at);
+}
+
+static int
+recorder_engine_record_opened(struct ipc *ip, const union msg *m)
+{
+	const struct msg_record_opened	*mo = &m->record_opened;
+	struct engine			*en = ip->ip_arg;
+	struct request			*rq;
+
+	if (check_opened(ip, mo) == -1)
+		return -1;
+	rq = request_new(&en->en_requests, mo->request);
+	rq->rq_started = mo->at;
+	rq->rq_scheme = mo->scheme;
+	rq->rq_protocol = mo->protocol;
+	rq->rq_port = mo->port;
+	rq->rq_inspected = mo->inspected != 0;
+	strlcpy(rq->rq_host, mo->host, sizeof(rq->rq_host));
+	strlcpy(rq->rq_method, mo->method, sizeof(rq->rq_method));
+	blob_set(&rq->rq_path, mo->path, strlen(mo->path) + 1);
+	blob_set(&rq->rq_fields[0], mo->fields.data, mo->fields.len);
+	record_station(en, rq, RECORD_REQUEST_OPENED, mo->at);
+	if (mo->allowed)
+		request_allow(en, rq, mo->rule_kind, mo->rule, mo->at);
+	return 0;
+}
+
+static struct request *
+open_request(struct ipc *ip, uint64_t id)
+{
+	const struct engine	*en = ip->ip_arg;
+	struct request		*rq;
+
+	if ((rq = request_find(&en->en_requests, id)) == NULL)
+		ipc_bad(ip, "request %llu is not open",
+		    (unsigned long long)id);
+	return rq;
+}
+
+static int
+recorder_engine_record_verdict(struct ipc *ip, const union msg *m)
+{
+	const struct msg_record_verdict	*mv = &m->record_verdict;
+	struct engine			*en = ip->ip_arg;
+	struct request			*rq;
+
+	if ((rq = open_request(ip, mv->request)) == NULL)
+		return -1;
+	if (rq->rq_allowed || (mv->verdict != VERDICT_ALLOW &&
+	    mv->verdict != VERDICT_DENY))
+		return ipc_bad(ip, "verdict %u on request %llu", mv->verdict,
+		    (unsigned long long)mv->request);
+	strlcpy(rq->rq_decider, mv->decider, sizeof(rq->rq_decider));
+	rq->rq_waited_ms = mv->waited_ms;
+	if (mv->verdict == VERDICT_ALLOW) {
+		request_allow(en, rq, mv->rule_kind, mv->rule, mv->at);
+		return 0;
+	}
+	rq->rq_rule_kind = mv->rule_kind;
+	rq->rq_rule = mv->rule;
+	record_final(en, rq, RECORD_REQUEST_DENIED, mv->at, mv->reason, NULL);
+	engine_free_request(en, rq);
+	return 0;
+}
+
+static int
+recorder_engine_record_head(struct ipc *ip, const union msg *m)
+{
+	const struct msg_record_head	*mh = &m->record_head;
+	struct request			*rq;
+
+	if ((rq = open_request(ip, mh->request)) == NULL)
+		return -1;
+	if (!rq->rq_allowed || rq->rq_answered)
+		return ipc_bad(ip, "a second answer to request %llu",
+		    (unsigned long long)mh->request);
+	rq->rq_answered = true;
+	rq->rq_status = mh->status;
+	strlcpy(rq->rq_address, mh->address, sizeof(rq->rq_address));
+	blob_set(&rq->rq_fields[1], mh->fields.data, mh->fields.len);
+	return 0;
+}
+
+static int
+recorder_engine_record_body(struct ipc *ip, const union msg *m)
+{
+	const struct msg_record_body	*mb = &m->record_body;
+	struct request			*rq;
+	struct blob			*bl;
+	size_t				 len = mb->data.len;
+
+	if ((rq = open_request(ip, mb->request)) == NULL)
+		return -1;
+	if (mb->answer > 1)
+		return ipc_bad(ip, "body %u of a request", mb->answer);
+	bl = &rq->rq_body[mb->answer];
+	if (len > BODY_MAX - bl->bl_len)
+		len = BODY_MAX - bl->bl_len;
+	blob_add(bl, mb->data.data, len);
+	return 0;
+}
+
+static int
+recorder_engine_record_closed(struct ipc *ip, const union msg *m)
+{
+	const struct msg_record_closed	*mc = &m->record_closed;
+	struct engine			*en = ip->ip_arg;
+	struct request			*rq;
+
+	if ((rq = open_request(ip, mc->request)) == NULL)
+		return -1;
+	if (!rq->rq_allowed)
+		return ipc_bad(ip, "request %llu ends before its verdict",
+		    (unsigned long long)mc->request);
+	record_final(en, rq, mc->failed ? RECORD_REQUEST_FAILED :
+	    RECORD_REQUEST_CLOSED, mc->at, mc->reason, mc);
+	engine_free_request(en, rq);
+	return 0;
+}
+
+/* What never became a request. */
+static int
+recorder_engine_record_other(struct ipc *ip, const union msg *m)
+{
+	const struct msg_record_other	*mo = &m->record_other;
+
+	if ((mo->kind != RECORD_CONNECTION_REFUSED &&
+	    mo->kind != RECORD_NAME_ASKED &&
+	    mo->kind != RECORD_REQUEST_FAILED &&
+	    mo->kind != RECORD_REQUEST_DENIED) ||
+	    mo->protocol >= PROTOCOL_MAX)
+		return ipc_bad(ip, "record of kind %u, protocol %u", mo->kind,
+		    mo->protocol);
+	record_other(ip->ip_arg, mo);
+	return 0;
+}
+
+/* ---- engines ------------------------------------------------------------- */
+
+static const ipc_handler engine_handlers[MSG_MAX] = {
+	[MSG_RECORD_OPENED] = recorder_engine_record_opened,
+	[MSG_RECORD_VERDICT] = recorder_engine_record_verdict,
+	[MSG_RECORD_HEAD] = recorder_engine_record_head,
+	[MSG_RECORD_BODY] = recorder_engine_record_body,
+	[MSG_RECORD_CLOSED] = recorder_engine_record_closed,
+	[MSG_RECORD_OTHER] = recorder_engine_record_other,
+};
+
+/* Its requests did not end: say so in its place. */
+static void
+recorder_engine_gone(struct ipc *ip, const char *why)
+{
+	struct engine	*en = ip->ip_arg;
+	struct request	*rq;
+	uint64_t	 now = chain_now();
+
+	if (why != NULL)
+		child_engine_bad(ip, why);
+	while ((rq = TAILQ_FIRST(&en->en_requests.rs_all)) != NULL) {
+		record_final(en, rq, rq->rq_allowed ? RECORD_REQUEST_FAILED :
+		    RECORD_REQUEST_DENIED, now, "no_engine", NULL);
+		request_free(&en->en_requests, rq);
+	}
+	TAILQ_REMOVE(&engines, en, en_entry);
+	free(en);
+	ipc_free(ip);
+}
+
+/* We end, and so do they: their last words count, what is open has ended. */
+void
+engines_finish(void)
+{
+	struct engine	*en;
+
+	while ((en = TAILQ_FIRST(&engines)) != NULL) {
+		ipc_read_rest(en->en_ipc);
+		recorder_engine_gone(en->en_ipc, NULL);
+	}
+}
+
+/*
+ * The audit file cannot be written, or can again.  A policy that says nothing
+ * else wants no request that nobody can account for.
+ */
+void
+engines_hold(int broken)
+{
+	struct engine	*en;
+
+	losing = broken;
+	TAILQ_FOREACH(en, &engines, en_entry)
+		ipc_send(en->en_ipc, -1, CREDIT, credit, .count = 0,
+		    .hold = on_hold(en));
+}
+
+void
+engine_new(const struct msg_channel *mc, int fd)
+{
+	struct engine	*en;
+	struct ipc	*ip;
+
+	if ((en = calloc(1, sizeof(*en))) == NULL)
+		fatal("%s", __func__);
+	strlcpy(en->en_session, mc->session, sizeof(en->en_session));
+	en->en_instance = mc->instance;
+	request_set_init(&en->en_requests);
+	ip = child_engine(mc, fd, engine_handlers);
+	ip->ip_arg = en;
+	ip->ip_pace_ms = ENGINE_PACE_MS;
+	ip->ip_gone = recorder_engine_gone;
+	en->en_ipc = ip;
+	TAILQ_INSERT_TAIL(&engines, en, en_entry);
+	ipc_send(ip, -1, CREDIT, credit, .count = CREDIT_MAX,
+	    .hold = on_hold(en));
+}

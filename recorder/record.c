@@ -1,0 +1,329 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * The recorder runs this: what a record about a request says.  All text is
+ * hostile and passes jsonw; what must not be written down is asked of
+ * redact.c.
+ */
+
+#include <string.h>
+#include <strings.h>
+
+#include "log.h"
+#include "recorder.h"
+
+#define FIELDS_MAX	256	/* lines of a head that we write */
+#define HASH_LEN	32	/* SHA-256 */
+
+static const char *const scheme_names[URL_SCHEME_MAX] = {
+	[URL_HTTP] = "http", [URL_HTTPS] = "https", [URL_TCP] = "tcp",
+};
+
+static const char *const protocol_names[PROTOCOL_MAX] = {
+	[PROTOCOL_HTTP10] = "http/1.0", [PROTOCOL_HTTP11] = "http/1.1",
+	[PROTOCOL_H2] = "h2", [PROTOCOL_TCP] = "tcp", [PROTOCOL_UDP] = "udp",
+	[PROTOCOL_ICMP] = "icmp", [PROTOCOL_OTHER] = "other",
+	[PROTOCOL_TLS] = "tls",
+};
+
+/* By the number that a rule's kind has on the wire. */
+static const char *const rule_kinds[] = {
+	"allow", "deny", "pass", "decide", "narrow"
+};
+
+/* Larger than what a stack should have cleared for every record. */
+static struct redact_field	 fields[FIELDS_MAX];
+static char			 joined[2 * FIELDS_LEN];
+static char			 hidden_path[URL_LEN + 1];
+
+static const char *
+or_null(const char *s)
+{
+	return *s == '\0' ? NULL : s;
+}
+
+static void
+put_id(struct jsonw *w, const struct engine *en, uint64_t id)
+{
+	char	 text[2 * JSONW_DIGITS + 1], *end = text + sizeof(text), *p;
+
+	p = jsonw_digits(id, end);
+	*--p = '-';
+	p = jsonw_digits(en->en_instance, p);
+	jsonw_lit(w, "id");
+	jsonw_plain(w, p, (size_t)(end - p));
+}
+
+static bool
+same_field(const struct redact_field *a, const struct redact_field *b)
+{
+	return a->rf_nlen == b->rf_nlen &&
+	    strncasecmp(a->rf_name, b->rf_name, a->rf_nlen) == 0;
+}
+
+/* Whether the i-th name has been seen before, or comes again. */
+static bool
+is_repeated(size_t i, size_t from, size_t to)
+{
+	for (; from < to; from++)
+		if (same_field(&fields[i], &fields[from]))
+			return true;
+	return false;
+}
+
+/* All values of the i-th name, as one, in the order in which they came. */
+static void
+put_joined(struct jsonw *w, size_t i, size_t n)
+{
+	size_t	 len = 0, j;
+
+	for (j = i; j < n; j++) {
+		if (!same_field(&fields[i], &fields[j]))
+			continue;
+		if (j != i) {
+			memcpy(joined + len, ", ", 2);
+			len += 2;
+		}
+		memcpy(joined + len, fields[j].rf_value, fields[j].rf_vlen);
+		len += fields[j].rf_vlen;
+	}
+	jsonw_string(w, joined, len);
+}
+
+/* Every name is one member; a field that comes twice has its values joined. */
+static void
+put_fields(struct jsonw *w, const struct engine *en, const struct blob *bl)
+{
+	const char	*p = bl->bl_data;
+	size_t		 left = bl->bl_len, i, n = 0;
+
+	jsonw_object(w);
+	while (n < FIELDS_MAX &&
+	    redact_next(en->en_session, &p, &left, &fields[n]))
+		n++;
+	for (i = 0; i < n; i++) {
+		if (is_repeated(i, 0, i))
+			continue;
+		jsonw_keyn(w, fields[i].rf_name, fields[i].rf_nlen);
+		if (fields[i].rf_secret)
+			jsonw_str(w, "[redacted]");
+		else if (is_repeated(i, i + 1, n))
+			put_joined(w, i, n);
+		else
+			jsonw_string(w, fields[i].rf_value, fields[i].rf_vlen);
+	}
+	jsonw_end(w);
+}
+
+static void
+put_body(struct jsonw *w, const struct blob *bl, uint64_t total,
+    const struct msg_bytes *hash)
+{
+	char	 hex[2 * HASH_LEN];
+
+	jsonw_object(w);
+	jsonw_lit(w, "sha256");
+	if (hash->len == HASH_LEN) {
+		chain_hex(hex, hash->data, HASH_LEN);
+		jsonw_plain(w, hex, sizeof(hex));
+	} else
+		jsonw_null(w);
+	jsonw_lit(w, "bytes");
+	jsonw_uint(w, total);
+	jsonw_lit(w, "preview");
+	if (bl->bl_len > 0)
+		jsonw_string(w, bl->bl_data, bl->bl_len);
+	else
+		jsonw_null(w);
+	jsonw_lit(w, "truncated");
+	jsonw_bool(w, total > bl->bl_len);
+	jsonw_end(w);
+}
+
+static void
+put_identity(struct jsonw *w, const struct engine *en,
+    const struct request *rq)
+{
+	put_id(w, en, rq->rq_id);
+	jsonw_lit(w, "host");
+	jsonw_str(w, rq->rq_host);
+	jsonw_lit(w, "port");
+	jsonw_uint(w, rq->rq_port);
+	jsonw_lit(w, "scheme");
+	jsonw_str(w, scheme_names[rq->rq_scheme]);
+	jsonw_lit(w, "protocol");
+	jsonw_str(w, protocol_names[rq->rq_protocol]);
+	if (!rq->rq_inspected) {
+		jsonw_lit(w, "inspected");
+		jsonw_bool(w, 0);
+	}
+	jsonw_lit(w, "method");
+	jsonw_str(w, or_null(rq->rq_method));
+	jsonw_lit(w, "path");
+	jsonw_str(w, or_null(redact_path(en->en_session, rq->rq_path.bl_data,
+	    hidden_path, sizeof(hidden_path))));
+}
+
+/*
+ * What every record about a request says of it, formatted once; and again
+ * when a new generation may want more of it hidden.
+ */
+static void
+put_request(struct jsonw *w, const struct engine *en, struct request *rq)
+{
+	const char	*text;
+	size_t		 from, len;
+
+	jsonw_lit(w, "request");
+	jsonw_object(w);
+	if (rq->rq_text.bl_len > 0 && rq->rq_version == redact_version()) {
+		jsonw_members(w, rq->rq_text.bl_data, rq->rq_text.bl_len);
+		return;
+	}
+	from = jsonw_len(w);
+	put_identity(w, en, rq);
+	text = jsonw_since(w, from, &len);
+	blob_set(&rq->rq_text, text, len);
+	rq->rq_version = redact_version();
+}
+
+static void
+put_decider(struct jsonw *w, const struct request *rq)
+{
+	if (*rq->rq_decider == '\0')
+		return;
+	jsonw_lit(w, "decider");
+	jsonw_object(w);
+	jsonw_lit(w, "name");
+	jsonw_str(w, rq->rq_decider);
+	jsonw_lit(w, "latency_ms");
+	jsonw_uint(w, rq->rq_waited_ms);
+	jsonw_end(w);
+}
+
+static void
+put_rule(struct jsonw *w, const struct request *rq)
+{
+	jsonw_lit(w, "matched_rule");
+	if (rq == NULL || rq->rq_rule == RULE_NONE ||
+	    rq->rq_rule_kind >= sizeof(rule_kinds) / sizeof(rule_kinds[0])) {
+		jsonw_null(w);
+		return;
+	}
+	jsonw_object(w);
+	jsonw_lit(w, "index");
+	jsonw_uint(w, rq->rq_rule);
+	jsonw_lit(w, "kind");
+	jsonw_str(w, rule_kinds[rq->rq_rule_kind]);
+	jsonw_end(w);
+}
+
+/* A station on the way: opened, allowed. */
+void
+record_station(const struct engine *en, struct request *rq,
+    enum record_kind kind, uint64_t at)
+{
+	struct jsonw	*w;
+
+	if ((w = chain_begin(kind, at, en->en_session)) == NULL)
+		return;
+	put_request(w, en, rq);
+	jsonw_end(w);
+	if (kind == RECORD_REQUEST_ALLOWED) {
+		put_decider(w, rq);
+		put_rule(w, rq);
+	}
+	chain_end();
+}
+
+/* What came of it, within the request's own object. */
+static void
+put_outcome(struct jsonw *w, const struct engine *en,
+    const struct request *rq, const struct msg_record_closed *mc)
+{
+	jsonw_lit(w, "request_headers");
+	put_fields(w, en, &rq->rq_fields[0]);
+	jsonw_lit(w, "response_status");
+	if (rq->rq_status != 0)
+		jsonw_uint(w, rq->rq_status);
+	else
+		jsonw_null(w);
+	jsonw_lit(w, "response_headers");
+	put_fields(w, en, &rq->rq_fields[1]);
+	jsonw_lit(w, "request_body");
+	put_body(w, &rq->rq_body[0], mc->request_body, &mc->request_hash);
+	jsonw_lit(w, "response_body");
+	put_body(w, &rq->rq_body[1], mc->answer_body, &mc->answer_hash);
+	jsonw_lit(w, "started_at");
+	chain_put_time(rq->rq_started);
+	jsonw_lit(w, "finished_at");
+	chain_put_time(mc->at);
+	jsonw_lit(w, "address");
+	jsonw_str(w, rq->rq_answered ? rq->rq_address : NULL);
+}
+
+/* The last record of a request, with all that is known. */
+void
+record_final(const struct engine *en, struct request *rq,
+    enum record_kind kind, uint64_t at, const char *reason,
+    const struct msg_record_closed *mc)
+{
+	const struct msg_record_closed	 nothing = { .at = at };
+	struct jsonw			*w;
+
+	if ((w = chain_begin(kind, at, en->en_session)) == NULL)
+		return;
+	if (mc == NULL)
+		mc = &nothing;
+	put_request(w, en, rq);
+	put_outcome(w, en, rq, mc);
+	jsonw_end(w);
+	jsonw_lit(w, "bytes_in");
+	jsonw_uint(w, mc->bytes_in);
+	jsonw_lit(w, "bytes_out");
+	jsonw_uint(w, mc->bytes_out);
+	jsonw_lit(w, "reason");
+	jsonw_str(w, or_null(reason));
+	put_decider(w, rq);
+	put_rule(w, rq);
+	chain_end();
+}
+
+/* What never became a request. */
+void
+record_other(const struct engine *en, const struct msg_record_other *mo)
+{
+	struct jsonw	*w;
+
+	if ((w = chain_begin(mo->kind, mo->at, en->en_session)) == NULL)
+		return;
+	jsonw_lit(w, "request");
+	jsonw_object(w);
+	jsonw_lit(w, "host");
+	jsonw_str(w, or_null(mo->host));
+	jsonw_lit(w, "port");
+	jsonw_uint(w, mo->port);
+	jsonw_lit(w, "protocol");
+	jsonw_str(w, protocol_names[mo->protocol]);
+	jsonw_lit(w, "method");
+	jsonw_null(w);
+	jsonw_end(w);
+	jsonw_lit(w, "reason");
+	jsonw_str(w, or_null(mo->reason));
+	put_rule(w, NULL);
+	chain_end();
+}

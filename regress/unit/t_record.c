@@ -1,0 +1,429 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * The recorder's records about requests: an engine talks to it over a real
+ * pair of sockets, and what it makes of that is read from the audit file.
+ */
+
+#include <sys/socket.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "../../common/child.h"
+#include "../../common/log.h"
+#include "../../common/policy.h"
+#include "../../recorder/recorder.h"
+#include "test.h"
+
+#define PASSES	200	/* of the loop */
+#define AT	(UINT64_C(1767323045) * 1000000000 + 678999999)
+#define LATER	(AT + UINT64_C(1322000000))
+#define T_AT	"\"2026-01-02T03:04:05.678Z\""
+#define T_LATER	"\"2026-01-02T03:04:07.000Z\""
+
+#define IDENTITY(id)							\
+	"\"id\":\"" id "\",\"host\":\"a.example\",\"port\":443,"	\
+	"\"scheme\":\"https\",\"protocol\":\"h2\",\"method\":\"GET\","	\
+	"\"path\":\"/x?token=1\""
+#define NO_BODY								\
+	"{\"sha256\":null,\"bytes\":0,\"preview\":null,\"truncated\":false}"
+
+static struct event_base	*base;
+static struct ipc		*engine;	/* our end */
+static struct ipc		*heard;		/* the recorder's */
+static uint32_t			 credit;
+static char			 gone_why[256];
+static char			 text[1024 * 1024];
+static char			*line;		/* of text, not yet seen */
+static int			 file = -1;
+
+/* Of common/child.c only these two are needed, and no parent. */
+struct ipc *
+child_engine(const struct msg_channel *mc, int fd, const ipc_handler *handlers)
+{
+	return heard = ipc_new(base, fd, ROLE_RECORDER, ROLE_ENGINE,
+	    mc->session, handlers);
+}
+
+void
+child_engine_bad(const struct ipc *ip, const char *why)
+{
+	(void)ip;
+	strlcpy(gone_why, why, sizeof(gone_why));
+}
+
+static int
+on_credit(struct ipc *ip, const union msg *m)
+{
+	(void)ip;
+	credit += m->credit.count;
+	return 0;
+}
+
+static const ipc_handler handlers[MSG_MAX] = {
+	[MSG_CREDIT] = on_credit,
+};
+
+static void
+on_gone(struct ipc *ip, const char *why)
+{
+	(void)why;
+	ipc_free(ip);
+	engine = NULL;
+}
+
+/* Until all is said and heard. */
+static void
+settle(void)
+{
+	int	 i;
+
+	for (i = 0; i < PASSES; i++)
+		CHECK(event_base_loop(base, EVLOOP_NONBLOCK) != -1);
+}
+
+static void
+hang_up(void)
+{
+	ipc_free(engine);
+	engine = NULL;
+	settle();
+}
+
+/* A fresh chain, a fresh file, an engine with the number 7. */
+static void
+setup(void)
+{
+	struct msg_channel	 mc = { .session = "edge", .instance = 7 };
+	char			 path[] = "/tmp/t_record.XXXXXX", why[64];
+	int			 sv[2];
+
+	if (base == NULL) {
+		log_set_level(LOG_LVL_ERROR);
+		CHECK((base = event_base_new()) != NULL);
+		CHECK_INT(event_base_priority_init(base, 2), 0);
+		audit_init(base, engines_hold);
+		follower_init(base);
+	}
+	if (engine != NULL)
+		hang_up();
+	redact_begin();
+	redact_commit();
+	audit_begin();
+	audit_commit();
+	chain_init();
+	if (file != -1)
+		close(file);
+	CHECK((file = mkstemp(path)) != -1);
+	unlink(path);
+	CHECK_INT(fcntl(file, F_SETFL, O_APPEND), 0);
+	CHECK_INT(audit_offer(dup(file), "audit"), 0);
+	CHECK_INT(audit_weigh(why, sizeof(why)), 0);
+	audit_commit();
+
+	credit = 0;
+	gone_why[0] = '\0';
+	CHECK_INT(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv), 0);
+	engine_new(&mc, sv[1]);
+	heard->ip_pace_ms = 0;
+	engine = ipc_new(base, sv[0], ROLE_ENGINE, ROLE_RECORDER, "recorder",
+	    handlers);
+	engine->ip_gone = on_gone;
+}
+
+/* Read all that is in the file. */
+static void
+look(void)
+{
+	ssize_t	 n;
+
+	settle();
+	CHECK((n = pread(file, text, sizeof(text) - 1, 0)) != -1);
+	text[n] = '\0';
+	line = text;
+}
+
+/*
+ * The next record is this one, between its number and its hash.  With a kind
+ * that is NULL there is none.
+ */
+static void
+expect(const char *kind, const char *at, const char *rest)
+{
+	static char	 want[65536];
+	char		*nl, *prev;
+
+	if (kind == NULL) {
+		CHECK_STR(line, "");
+		return;
+	}
+	CHECK((nl = strchr(line, '\n')) != NULL);
+	*nl = '\0';
+	CHECK((prev = strstr(line, ",\"prev\":")) != NULL);
+	*prev = '\0';
+	CHECK((line = strstr(line, ",\"kind\":")) != NULL);
+	snprintf(want, sizeof(want), ",\"kind\":\"%s\",\"at\":%s,"
+	    "\"session_id\":\"edge\",%s", kind, at, rest);
+	CHECK_STR(line, want);
+	line = nl + 1;
+}
+
+#define OPEN(id, ...)							\
+	ipc_send(engine, -1, RECORD_OPENED, record_opened, .request = id, \
+	    .at = AT, .scheme = URL_HTTPS, .protocol = PROTOCOL_H2,	\
+	    .port = 443, .host = "a.example", .method = "GET",		\
+	    .path = "/x?token=1", __VA_ARGS__)
+#define ALLOW(id, ...)							\
+	ipc_send(engine, -1, RECORD_VERDICT, record_verdict,		\
+	    .request = id, .at = AT, .verdict = VERDICT_ALLOW, __VA_ARGS__)
+#define CLOSE(id, ...)							\
+	ipc_send(engine, -1, RECORD_CLOSED, record_closed, .request = id, \
+	    .at = LATER, __VA_ARGS__)
+#define FIELDS(s)	{ s, sizeof(s) - 1 }
+
+TEST(a_request)
+{
+	static const unsigned char	 hash[32] = { 0x01, 0xab, [31] = 0xff };
+
+	setup();
+	OPEN(1, .inspected = 1, .fields = FIELDS("Host: a.example\r\n"
+	    "Cookie: a=b\r\nAccept: x\r\nnonsense\r\naccept:\ty\r\n"));
+	ALLOW(1, .rule_kind = 1, .rule = 12);
+	ipc_send(engine, -1, RECORD_BODY, record_body, .request = 1,
+	    .data = FIELDS("up"));
+	ipc_send(engine, -1, RECORD_HEAD, record_head, .request = 1,
+	    .status = 204, .address = "192.0.2.1",
+	    .fields = FIELDS("Server: \"s\""));
+	ipc_send(engine, -1, RECORD_BODY, record_body, .request = 1,
+	    .answer = 1, .data = FIELDS("do"));
+	ipc_send(engine, -1, RECORD_BODY, record_body, .request = 1,
+	    .answer = 1, .data = FIELDS("wn\n"));
+	CLOSE(1, .bytes_in = 10, .bytes_out = 20, .request_body = 2,
+	    .answer_body = 6, .answer_hash = { hash, sizeof(hash) });
+	look();
+	expect("request_opened", T_AT, "\"request\":{" IDENTITY("7-1") "}");
+	expect("request_allowed", T_AT, "\"request\":{" IDENTITY("7-1") "},"
+	    "\"matched_rule\":{\"index\":12,\"kind\":\"deny\"}");
+	expect("request_closed", T_LATER, "\"request\":{" IDENTITY("7-1") ","
+	    "\"request_headers\":{\"Host\":\"a.example\","
+	    "\"Cookie\":\"[redacted]\",\"Accept\":\"x, y\"},"
+	    "\"response_status\":204,"
+	    "\"response_headers\":{\"Server\":\"\\\"s\\\"\"},"
+	    "\"request_body\":{\"sha256\":null,\"bytes\":2,"
+	    "\"preview\":\"up\",\"truncated\":false},"
+	    "\"response_body\":{\"sha256\":\"01ab0000000000000000000000"
+	    "000000000000000000000000000000000000ff\",\"bytes\":6,"
+	    "\"preview\":\"down\\n\",\"truncated\":true},"
+	    "\"started_at\":" T_AT ",\"finished_at\":" T_LATER ","
+	    "\"address\":\"192.0.2.1\"},\"bytes_in\":10,\"bytes_out\":20,"
+	    "\"reason\":null,"
+	    "\"matched_rule\":{\"index\":12,\"kind\":\"deny\"}");
+	expect(NULL, NULL, NULL);
+}
+
+#define FINAL(id, finished, reason, who)				\
+	"\"request\":{" IDENTITY(id) ",\"request_headers\":{},"		\
+	"\"response_status\":null,\"response_headers\":{},"		\
+	"\"request_body\":" NO_BODY ",\"response_body\":" NO_BODY ","	\
+	"\"started_at\":" T_AT ",\"finished_at\":" finished ","		\
+	"\"address\":null},\"bytes_in\":0,\"bytes_out\":0,"		\
+	"\"reason\":" reason "," who
+
+/* The verdict was known when it was opened: one message, two records. */
+TEST(allowed_at_once)
+{
+	setup();
+	OPEN(1, .inspected = 1, .allowed = 1, .rule_kind = 0, .rule = 3);
+	OPEN(2, .inspected = 1, .allowed = 1, .rule = RULE_NONE);
+	CLOSE(1);
+	ALLOW(2);
+	look();
+	expect("request_opened", T_AT, "\"request\":{" IDENTITY("7-1") "}");
+	expect("request_allowed", T_AT, "\"request\":{" IDENTITY("7-1") "},"
+	    "\"matched_rule\":{\"index\":3,\"kind\":\"allow\"}");
+	expect("request_opened", T_AT, "\"request\":{" IDENTITY("7-2") "}");
+	expect("request_allowed", T_AT, "\"request\":{" IDENTITY("7-2") "},"
+	    "\"matched_rule\":null");
+	expect("request_closed", T_LATER, FINAL("7-1", T_LATER, "null",
+	    "\"matched_rule\":{\"index\":3,\"kind\":\"allow\"}"));
+	CHECK_STR(gone_why, "RECORD_VERDICT: verdict 0 on request 2");
+}
+
+#define DECIDER	"\"decider\":{\"name\":\"llm\",\"latency_ms\":1234}," \
+	"\"matched_rule\":{\"index\":0,\"kind\":\"decide\"}"
+
+TEST(decider)
+{
+	setup();
+	OPEN(1, .inspected = 1);
+	OPEN(2, .inspected = 1);
+	ALLOW(1, .rule_kind = 3, .decider = "llm", .waited_ms = 1234);
+	ipc_send(engine, -1, RECORD_VERDICT, record_verdict, .request = 2,
+	    .at = LATER, .verdict = VERDICT_DENY, .rule_kind = 3,
+	    .reason = "decider", .decider = "llm", .waited_ms = 1234);
+	CLOSE(1, .failed = 1, .reason = "reset");
+	look();
+	expect("request_opened", T_AT, "\"request\":{" IDENTITY("7-1") "}");
+	expect("request_opened", T_AT, "\"request\":{" IDENTITY("7-2") "}");
+	expect("request_allowed", T_AT, "\"request\":{" IDENTITY("7-1") "},"
+	    DECIDER);
+	expect("request_denied", T_LATER, FINAL("7-2", T_LATER,
+	    "\"decider\"", DECIDER));
+	expect("request_failed", T_LATER, FINAL("7-1", T_LATER, "\"reset\"",
+	    DECIDER));
+	expect(NULL, NULL, NULL);
+}
+
+TEST(not_inspected)
+{
+	setup();
+	ipc_send(engine, -1, RECORD_OPENED, record_opened, .request = 5,
+	    .at = AT, .scheme = URL_TCP, .protocol = PROTOCOL_TCP, .port = 22,
+	    .host = "b.example");
+	look();
+	expect("request_opened", T_AT, "\"request\":{\"id\":\"7-5\","
+	    "\"host\":\"b.example\",\"port\":22,\"scheme\":\"tcp\","
+	    "\"protocol\":\"tcp\",\"inspected\":false,\"method\":null,"
+	    "\"path\":null}");
+}
+
+TEST(never_a_request)
+{
+	setup();
+	ipc_send(engine, -1, RECORD_OTHER, record_other,
+	    .kind = RECORD_CONNECTION_REFUSED, .at = AT,
+	    .protocol = PROTOCOL_UDP, .port = 53, .reason = "fence");
+	look();
+	expect("connection_refused", T_AT, "\"request\":{\"host\":null,"
+	    "\"port\":53,\"protocol\":\"udp\",\"method\":null},"
+	    "\"reason\":\"fence\",\"matched_rule\":null");
+}
+
+/* What a new generation hides is hidden in requests that are open, too. */
+TEST(hidden_meanwhile)
+{
+	union msg	 m = { .conf_redact = { .policy = "p",
+	    .kind = REDACT_QUERY, .name = "token" } };
+
+	setup();
+	OPEN(1, .inspected = 1, .allowed = 1);
+	settle();
+	redact_begin();
+	CHECK_INT(recorder_parent_conf_redact(NULL, &m), 0);
+	redact_commit();
+	CLOSE(1);
+	look();
+	CHECK((line = strstr(line, "\"request_closed\"")) != NULL);
+	CHECK(strstr(line, "\"path\":\"/x?token=[redacted]\"") != NULL);
+	CHECK(strstr(line, "token=1") == NULL);
+}
+
+/* Nobody heard of it when it was opened; its last record says it all. */
+TEST(heard_late)
+{
+	char	 why[64];
+
+	setup();
+	audit_begin();
+	audit_commit();
+	OPEN(1, .inspected = 1, .allowed = 1, .rule = RULE_NONE);
+	settle();
+	audit_begin();
+	CHECK_INT(audit_offer(dup(file), "audit"), 0);
+	CHECK_INT(audit_weigh(why, sizeof(why)), 0);
+	audit_commit();
+	CLOSE(1);
+	look();
+	expect("request_closed", T_LATER, FINAL("7-1", T_LATER, "null",
+	    "\"matched_rule\":null"));
+}
+
+/* Numbers that meet, storage that is used again, and the order of the end. */
+TEST(many_requests)
+{
+	enum { COUNT = 300 };
+	char		 id[64], *at;
+	uint64_t	 i;
+
+	setup();
+	for (i = 0; i < COUNT; i++)
+		OPEN((i + 1) * REQUEST_SLOTS, .inspected = 1, .allowed = 1,
+		    .fields = FIELDS("A: long enough to be seen later"));
+	for (i = COUNT; i-- > COUNT / 2; )
+		CLOSE((i + 1) * REQUEST_SLOTS);
+	for (i = 1; i <= COUNT / 2; i++)
+		OPEN(i * REQUEST_SLOTS + 1, .inspected = 1);
+	settle();
+	CHECK_INT(credit, 512 + COUNT / 2 / 64 * 64);
+	hang_up();
+	look();
+	CHECK_STR(gone_why, "");
+	for (i = 0; i < COUNT; i++) {
+		snprintf(id, sizeof(id), "{\"id\":\"7-%llu\"",
+		    (unsigned long long)(i < COUNT / 2 ?
+		    (i + 1) * REQUEST_SLOTS :
+		    (i - COUNT / 2 + 1) * REQUEST_SLOTS + 1));
+		CHECK((at = strchr(line, '\n')) != NULL);
+		while (strstr(line, "\"no_engine\"") > at) {
+			line = at + 1;
+			CHECK((at = strchr(line, '\n')) != NULL);
+		}
+		*at = '\0';
+		CHECK_FOR(id, strstr(line, id) != NULL);
+		CHECK_FOR(line, (strstr(line, "request_failed") != NULL) ==
+		    (i < COUNT / 2));
+		CHECK_FOR(line, (strstr(line, "long enough") != NULL) ==
+		    (i < COUNT / 2));
+		line = at + 1;
+	}
+	expect(NULL, NULL, NULL);
+}
+
+TEST(what_is_bad)
+{
+	int	 i;
+
+	setup();
+	for (i = 0; i < 513; i++)
+		OPEN(i);
+	settle();
+	CHECK_STR(gone_why, "RECORD_OPENED: a request without credit");
+	setup();
+	OPEN(1);
+	OPEN(1);
+	settle();
+	CHECK_STR(gone_why, "RECORD_OPENED: request 1 is open already");
+	setup();
+	OPEN(1);
+	CLOSE(1);
+	settle();
+	CHECK_STR(gone_why, "RECORD_CLOSED: request 1 ends before its "
+	    "verdict");
+	setup();
+	ALLOW(1 + REQUEST_SLOTS);
+	settle();
+	CHECK_STR(gone_why, "RECORD_VERDICT: request 129 is not open");
+	setup();
+	OPEN(1, .allowed = 1);
+	for (i = 0; i < 2; i++)
+		ipc_send(engine, -1, RECORD_HEAD, record_head, .request = 1);
+	settle();
+	CHECK_STR(gone_why, "RECORD_HEAD: a second answer to request 1");
+}
+
+TEST_MAIN("record")
