@@ -152,6 +152,9 @@ find_question(const char *text)
 	const char	*why;
 	uint32_t	 id;
 
+	/* As it was listed: strtonum takes space, signs and zeros before it. */
+	if (text[0] == '0' || text[strspn(text, "0123456789")] != '\0')
+		return NULL;
 	id = strtonum(text, 1, UINT32_MAX, &why);
 	return why == NULL ? pending_find(id) : NULL;
 }

@@ -50,6 +50,7 @@ struct h2_stream {
 
 	/* Received, to be passed on. */
 	TAILQ_HEAD(h2_pieces, h2_piece) hs_in;
+	uint64_t		 hs_wasted;	/* after the answer */
 	bool			 hs_in_end;	/* END_STREAM has come */
 	bool			 hs_in_told;	/* and the owner knows */
 	char			*hs_in_text;	/* trailers, as HTTP/1 */

@@ -24,7 +24,6 @@ import contextlib
 import hashlib
 import os
 import pathlib
-import socket
 import struct
 import sys
 import threading
@@ -286,7 +285,7 @@ def shared():
             assert wire.answer().body == f"/{i}".encode()
         assert len(both.origin.connections) == 1
         # The connection is gone; what comes at once waits for one.
-        both.origin.connections[0].sock.shutdown(socket.SHUT_RDWR)
+        both.origin.peers[0].hang_up()
         assert both.origin.connections[0].ended.wait(WAIT_S)
         for i, wire in enumerate(wires):
             wire.send(both.get(f"/again/{i}"))
@@ -343,7 +342,7 @@ def turns_to_h1():
             connection.until(b"never")
 
         both.origin.serve = serve
-        both.origin.connections[0].sock.shutdown(socket.SHUT_RDWR)
+        both.origin.peers[0].hang_up()
         assert both.origin.connections[0].ended.wait(WAIT_S)
         for wire in wires:
             wire.send(both.get())
@@ -523,7 +522,7 @@ def cut():
         for _ in range(3):
             assert started.acquire(timeout=WAIT_S)
         half.until(b"half")
-        both.origin.connections[0].sock.shutdown(socket.SHUT_RDWR)
+        both.origin.peers[0].hang_up()
         try:
             half.rest()
             raise AssertionError("it looks whole")
@@ -577,7 +576,7 @@ def no_settings():
         both.origin.hello = hello[0]
         assert one.ask(both.get()).body == b"ok"
         both.origin.hello = b""
-        both.origin.connections[0].sock.shutdown(socket.SHUT_RDWR)
+        both.origin.peers[0].hang_up()
         assert both.origin.connections[0].ended.wait(WAIT_S)
         both.origin.serve_stream = lambda stream: None
         one.send(both.post("/one", b"x"))
@@ -600,10 +599,6 @@ def after(first, data):
         stream.headers(200, first)
         raw(data)(stream)
     return serve
-
-
-def hang_up(stream):
-    stream.peer.connection.sock.shutdown(socket.SHUT_RDWR)
 
 
 # What has no one meaning, or no meaning, or no end.
@@ -647,8 +642,8 @@ HOSTILE = {
     "ping_flood": raw(frame(PING, payload=bytes(8)) * 5000),
     "empty_flood": after((), lambda i: frame(DATA, 0, i) * 5000),
     "window_overflow": raw(frame(WINDOW_UPDATE, payload=b"\x7f\xff\xff\xff") * 2),
-    "close": hang_up,
-    "goaway": lambda s: (s.peer.goaway(s.id), hang_up(s)),
+    "close": lambda s: s.peer.hang_up(),
+    "goaway": lambda s: (s.peer.goaway(s.id), s.peer.hang_up()),
 }
 
 
@@ -830,7 +825,6 @@ def websocket_of_h2(how):
                         b"Upgrade\r\nUpgrade: websocket\r\n" + proof +
                         b"\r\n")
         connection.send(connection.take(5))
-        connection.until(b"never")
 
     with pair() as both:
         both.origin.serve = serve
@@ -849,9 +843,7 @@ def websocket_of_h2(how):
             assert b"sec-websocket-accept" not in fields, fields
             wire.send(frame(DATA, 0, 1, b"hello"))
             assert next_frame(wire, DATA) == b"hello"
-            both.origin.connections[0].sock.shutdown(socket.SHUT_RDWR)
-            next_frame(wire, DATA)
-        closed(both, "/ws")
+            closed(both, "/ws")
 
 
 # ---- a real one -------------------------------------------------------------

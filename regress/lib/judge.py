@@ -135,8 +135,12 @@ class Judged(Pair):
         """Its status; on a connection of its own."""
         return self.ask(super().get(path, extra, name), name).status
 
-    def post(self, path, body, extra=""):
-        return self.ask(super().post(path, body, extra)).status
+    def post(self, path, body):
+        return self.ask(self.post_of(path, body)).status
+
+    def post_of(self, path, body, method="POST"):
+        return (f"{method} {path} HTTP/1.1\r\nHost: {self.host()}\r\n"
+                f"Content-Length: {len(body)}\r\n\r\n").encode() + body
 
     def ask(self, request, name=GOOD):
         with self.open(name) as wire:

@@ -91,7 +91,7 @@ http {{
     fastcgi_temp_path {dir}/fastcgi;
     uwsgi_temp_path {dir}/uwsgi;
     scgi_temp_path {dir}/scgi;
-    client_max_body_size 64m;
+    client_max_body_size 0;
     if_modified_since before;
     keepalive_requests {requests};
     server {{

@@ -19,6 +19,7 @@ one face: that of standin_h2's streams.  A case written for them runs for each
 mixture of versions."""
 
 import contextlib
+import socket
 
 from gate import GOOD, Broken, Gate, Pair
 from origin import authority
@@ -199,11 +200,13 @@ class OneClient:
 def by_lines(serve, seen):
     """serve(stream) for an origin that speaks HTTP/1."""
     def each(connection):
+        connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         while True:
             stream = Asked(connection)
             seen.append(stream)
             serve(stream)
             stream.body()
+
     def until_broken(connection):
         with contextlib.suppress(Broken):
             each(connection)

@@ -19,6 +19,9 @@
 written by hand, so that a case can send any; only HPACK is nghttp2's."""
 
 import ctypes
+import select
+import socket
+import ssl
 import struct
 import threading
 
@@ -182,10 +185,39 @@ class Peer:
         self.hpack = Inflater()
         self.window = self.window_all = 65535
         self.gone = False
+        connection.more = self.more
+        connection.sock.setblocking(False)
+
+    # One thread reads and others write, and a TLS connection is not made for
+    # both at once.
+
+    def more(self):
+        while True:
+            try:
+                with self.lock:
+                    data = self.connection.sock.recv(65536)
+            except ssl.SSLWantReadError:
+                select.select([self.connection.sock], [], [])
+                continue
+            except (OSError, ValueError):
+                data = b""
+            if not data:
+                raise Closed
+            self.connection.got += data
+            return
 
     def send(self, data):
         with self.lock:
-            self.connection.send(data)
+            while data:
+                try:
+                    data = data[self.connection.sock.send(data):]
+                except ssl.SSLWantWriteError:
+                    select.select([], [self.connection.sock], [])
+
+    def hang_up(self):
+        """Without a word, not even one of TLS."""
+        with self.lock:
+            socket.socket.shutdown(self.connection.sock, socket.SHUT_RDWR)
 
     def goaway(self, last, code=NO_ERROR):
         self.send(frame(GOAWAY, payload=struct.pack(">II", last, code)))

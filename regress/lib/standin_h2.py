@@ -152,6 +152,7 @@ class Peer:
         self.h2.initiate_connection()
         if window > 65535:
             self.h2.increment_flow_control_window(16 * window)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setblocking(False)
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.flush()
