@@ -443,10 +443,16 @@ def peer_garbage(role, payload, nfds, text):
 
 
 def peer_end(role):
-    """Everyone dies by it; the parent knows whose death came first."""
+    """Everyone dies by it, but for the recorder, which has requests to account
+    for until its engines have ended; the parent ends it last."""
     with Child(role) as child:
         child.run().close()
-        child.end(0, None)
+        if role == "recorder":
+            child.offer()
+            child.commit()
+            child.stop()
+        else:
+            child.end(0, None)
 
 
 def engine_garbage(role, payload, nfds, text):
