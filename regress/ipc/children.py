@@ -446,7 +446,7 @@ def peer_end(role):
     """Everyone dies by it, but for the recorder, which has requests to account
     for until its engines have ended; the parent ends it last."""
     with Child(role) as child:
-        child.run().close()
+        child.run().sock.shutdown(socket.SHUT_RDWR)
         if role == "recorder":
             child.offer()
             child.commit()
