@@ -141,6 +141,7 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	M(BOX_GO, box_go, R_ENGINE, R_BOX, FD_NEVER, S_OPEN) \
 	/* a request: verdict, connection, records */ \
 	M(ASK, ask, R_ENGINE, R_POLICYD, FD_NEVER, S_OPEN) \
+	M(ASK_DROP, cookie, R_ENGINE, R_POLICYD, FD_NEVER, S_OPEN) \
 	M(VERDICT, verdict, R_POLICYD, R_ENGINE, FD_NEVER, S_OPEN) \
 	M(GRANT, grant, R_POLICYD, R_DIALER, FD_NEVER, S_OPEN) \
 	M(DIALED, dialed, R_DIALER, R_ENGINE, FD_MUST, S_OPEN) \
@@ -330,11 +331,13 @@ enum msg_fd { FD_NEVER, FD_MUST };
 
 /*
  * May this be?  With dial other than 0, an allowed request is also granted a
- * connection, which the dialer hands over under that number.  length is that
- * of the body, UINT64_MAX if nobody knows it yet.
+ * connection, which the dialer hands over under that number.  again is an
+ * earlier question about the same, or 0: it was allowed without a connection,
+ * and now turns out to need one.  length is that of the body, UINT64_MAX if
+ * nobody knows it yet.
  */
 #define FIELDS_ask(U8, U16, U32, U64, STR, BYTES) \
-	U32(id) U32(dial) U8(about) U8(scheme) U16(port) U64(length) \
+	U32(id) U32(dial) U32(again) U8(about) U8(scheme) U16(port) U64(length) \
 	STR(host, HOST_LEN) STR(method, METHOD_LEN) STR(path, URL_LEN)
 
 /*

@@ -225,6 +225,7 @@ struct pending {
 	struct turn		*pe_turn;
 	uint32_t		 pe_id;		/* 0: none */
 	int			 pe_leading;
+	int			 pe_renewed;	/* the rules have changed */
 	int			 pe_probe;	/* of a breaker */
 	struct pending		*pe_leader;
 	struct pendings		 pe_followers;
@@ -248,10 +249,20 @@ void	 pending_answered(struct pending *, enum answer_result, const char *,
 	    int);
 void	 pending_failed(struct pending *, enum answer_result, const char *);
 void	 pending_release(struct session *);
+void	 pending_left(struct session *, uint32_t);
 void	 pending_drop(struct session *);
 void	 pending_recall(void);
 void	 pending_resume(void);
 const struct rule *pending_rule(const struct pending *);
+
+/* standing.c */
+TAILQ_HEAD(standings, standing);
+
+void	 standing_keep(struct session *, uint32_t, const struct subject *,
+	    const struct policy_verdict *, const char *, uint64_t);
+int	 standing_give(struct session *, const struct msg_ask *,
+	    const struct subject *);
+void	 standing_clear(struct session *);
 
 /* failure.c: of deciders, for the record. */
 const char *failure_reason(enum answer_result);

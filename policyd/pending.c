@@ -181,18 +181,23 @@ pending_settle(struct pending *pe)
 {
 	struct policy_verdict	 pv = pe->pe_verdict;
 	struct pendings		 freed = TAILQ_HEAD_INITIALIZER(freed);
+	uint64_t		 waited = clock_ms() - pe->pe_began;
 
 	if (pe->pe_word.wd_allow) {
 		pv.pv_verdict = VERDICT_ALLOW;
 		pv.pv_rule = pv.pv_opens;
 		pv.pv_reason = "";
+		if (pe->pe_dial == 0)
+			standing_keep(pe->pe_session, pe->pe_ask,
+			    &pe->pe_subject, &pv, pe->pe_word.wd_decider,
+			    waited);
 	} else {
 		pv.pv_rule = pending_rule(pe);
 		pv.pv_body = 0;
 		pv.pv_reason = pe->pe_word.wd_reason;
 	}
 	verdict_give(pe->pe_session, pe->pe_ask, pe->pe_dial, &pe->pe_subject,
-	    &pv, pe->pe_word.wd_decider, clock_ms() - pe->pe_began);
+	    &pv, pe->pe_word.wd_decider, waited);
 	pending_unask(pe, &freed);
 	pending_free(pe);
 	pending_go_on(&freed);
@@ -471,6 +476,27 @@ pending_unask_all(struct session *se)
 		pending_unask(pe, &freed);
 }
 
+/*
+ * The client has gone, or the engine asks anew under other rules.  A decider
+ * that is at work on it goes on, and takes up the session's share until it is
+ * done: who leaves and comes back does not get to ask more than who waits.
+ */
+void
+pending_left(struct session *se, uint32_t ask)
+{
+	struct pendings	 freed = TAILQ_HEAD_INITIALIZER(freed);
+	struct pending	*pe;
+
+	TAILQ_FOREACH(pe, &se->se_pendings, pe_sibling)
+		if (pe->pe_ask == ask)
+			break;
+	if (pe == NULL || (pe->pe_state == PENDING_ASKED && !pe->pe_renewed))
+		return;
+	pending_unask(pe, &freed);
+	pending_free(pe);
+	pending_go_on(&freed);
+}
+
 /* There is no engine any more that could hear a verdict. */
 void
 pending_drop(struct session *se)
@@ -480,6 +506,7 @@ pending_drop(struct session *se)
 	pending_unask_all(se);
 	while ((pe = TAILQ_FIRST(&se->se_pendings)) != NULL)
 		pending_free(pe);
+	standing_clear(se);
 	cache_clear(&se->se_cache, NULL);
 	memset(&se->se_storm, 0, sizeof(se->se_storm));
 }
@@ -492,6 +519,7 @@ pending_recall(void)
 
 	RB_FOREACH(se, sessions, &sessions) {
 		pending_unask_all(se);
+		standing_clear(se);
 		cache_clear(&se->se_cache, NULL);
 		memset(&se->se_storm, 0, sizeof(se->se_storm));
 	}
@@ -499,8 +527,8 @@ pending_recall(void)
 
 /*
  * What was asked under the old rules is asked again under the new.  Engines
- * ask again as well, but some may have done so before our commit; the number
- * that an engine has given up is answered for nothing.
+ * ask again as well and give up the old number, but some may have done so
+ * before our commit.
  */
 static void
 pending_renew(struct pending *pe)
@@ -508,6 +536,7 @@ pending_renew(struct pending *pe)
 	verdict_evaluate(pe->pe_session, &pe->pe_subject, &pe->pe_verdict);
 	pe->pe_stage = 0;
 	pe->pe_since = 0;
+	pe->pe_renewed = 1;
 	if (pe->pe_verdict.pv_asks > 0) {
 		pending_stage(pe);
 		return;

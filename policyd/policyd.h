@@ -128,6 +128,8 @@ struct session {
 	struct context		 se_context;
 	struct cache		 se_cache;
 	struct storm		 se_storm;
+	struct standings	 se_standings;
+	uint32_t		 se_nstandings;
 	struct pendings		 se_pendings;
 	uint32_t		 se_npendings;
 	struct leaders		 se_leaders;	/* of these, by question */
@@ -151,6 +153,7 @@ uint64_t session_clock(void);
 
 /* verdict.c */
 int	 policyd_engine_ask(struct ipc *, const union msg *);
+int	 policyd_engine_ask_drop(struct ipc *, const union msg *);
 void	 verdict_evaluate(const struct session *, const struct subject *,
 	    struct policy_verdict *);
 void	 verdict_give(const struct session *, uint32_t, uint32_t,

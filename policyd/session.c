@@ -41,6 +41,7 @@ static const ipc_handler engine_handlers[MSG_MAX] = {
 	[MSG_ENGINE_HELLO] = policyd_engine_hello,
 	[MSG_ENGINE_BYE] = policyd_engine_bye,
 	[MSG_ASK] = policyd_engine_ask,
+	[MSG_ASK_DROP] = policyd_engine_ask_drop,
 };
 
 static int
@@ -167,6 +168,7 @@ session_new(const char *name, const char *policy)
 	strlcpy(se->se_policy, policy, sizeof(se->se_policy));
 	TAILQ_INIT(&se->se_waiters);
 	TAILQ_INIT(&se->se_pendings);
+	TAILQ_INIT(&se->se_standings);
 	TAILQ_INIT(&se->se_turns);
 	RB_INIT(&se->se_leaders);
 	context_init(&se->se_context);

@@ -181,10 +181,20 @@ policyd_engine_ask(struct ipc *ip, const union msg *m)
 	sj.sj_host = ma->host;
 	sj.sj_method = ma->method;
 	sj.sj_path = ma->path;
+	if (ma->again != 0 && ma->dial != 0 && standing_give(se, ma, &sj))
+		return 0;
 	verdict_evaluate(se, &sj, &pv);
 	if (pv.pv_asks > 0)
 		pending_ask(se, &sj, ma->id, ma->dial, &pv);
 	else
 		verdict_give(se, ma->id, ma->dial, &sj, &pv, "", 0);
+	return 0;
+}
+
+/* Nobody waits for it any more.  Its verdict may just have passed this. */
+int
+policyd_engine_ask_drop(struct ipc *ip, const union msg *m)
+{
+	pending_left(ip->ip_arg, m->cookie.cookie);
 	return 0;
 }

@@ -282,6 +282,45 @@ conn_discard(struct conn *cn)
 		conn_free(cn);
 }
 
+/* Whether the peer's end of the connection is closed both ways. */
+static bool
+conn_left(const struct conn *cn)
+{
+	char	 byte;
+	ssize_t	 n = recv(cn->cn_io.io_fd, &byte, 1, MSG_PEEK);
+
+	return n == -1 ? errno != EAGAIN && errno != EINTR :
+	    n == 0 && cn->cn_io.io_ssl != NULL;
+}
+
+/*
+ * It is not its turn.  What it sends ahead may wait, but one that has left is
+ * not to keep a person, or a server, busy.  In the clear the end of what is
+ * sent does not say that nobody reads the answer.
+ */
+static void
+conn_ahead(struct conn *cn)
+{
+	ssize_t	 n = -1;
+
+	if (cn->cn_io.io_ssl != NULL && cn->cn_in != NULL &&
+	    cn->cn_inlen < CONN_IN_SIZE) {
+		n = io_read(&cn->cn_io, cn->cn_in + cn->cn_inlen,
+		    CONN_IN_SIZE - cn->cn_inlen);
+		if (n > 0) {
+			cn->cn_inlen += n;
+			return;
+		}
+		if (n == -1 && errno == EAGAIN)
+			return;
+	}
+	if (conn_left(cn)) {
+		conn_gone(cn);
+		conn_free(cn);
+	} else
+		io_pause(&cn->cn_io);
+}
+
 static void
 conn_on_read(struct io *io)
 {
@@ -312,9 +351,10 @@ conn_on_read(struct io *io)
 			break;
 		}
 		/* FALLTHROUGH */
-	case CONN_HANDSHAKE:
 	case CONN_ANSWER:
-		/* It is not its turn; most clients know and are not paused. */
+		conn_ahead(cn);
+		break;
+	case CONN_HANDSHAKE:
 		io_pause(io);
 		break;
 	}

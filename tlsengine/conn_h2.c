@@ -303,6 +303,7 @@ client_answer(struct exchange *ex, struct h1_out_response *os)
 	if (os->os_status < 200 && os->os_status != 101) {
 		if (h2_interim(hs, &nv) == -1)
 			return -1;
+		h2_send(hs->hs_h2);
 	} else if (h2_respond(hs, &nv, end) == -1)
 		return -1;
 	return 0;

@@ -221,7 +221,8 @@ on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 		on_headers(h2, frame);
 		break;
 	case NGHTTP2_DATA:
-		if (frame->hd.length == 0)
+		/* Padding is no data. */
+		if (frame->hd.length <= frame->data.padlen)
 			h2_annoyed(h2);
 		break;
 	case NGHTTP2_SETTINGS:
@@ -322,17 +323,17 @@ static void
 send_all(struct h2 *h2)
 {
 	struct io	*io = h2->h2_io;
-	uint64_t	 before;
+	bool		 full;
 
 	do {
-		before = io->io_out_total + io->io_outlen;
 		if (nghttp2_session_send(h2->h2_session) != 0)
 			h2_break(h2, "cannot send");
 		if (h2->h2_dead || io->io_broken)
 			return;
-		if (io->io_full)
+		/* One that is emptied here does not call on_drain. */
+		if ((full = io->io_full))
 			io_push(io);
-	} while (io->io_outlen == 0 && io->io_out_total != before &&
+	} while (full && !io->io_full &&
 	    nghttp2_session_want_write(h2->h2_session));
 	io_flush(io);
 }

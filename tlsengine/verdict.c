@@ -90,13 +90,18 @@ void
 verdict_ask(struct exchange *ex, uint32_t dial)
 {
 	const struct h1_head	*hd = &ex->ex_request;
+	uint32_t		 again = 0;
 
+	/* No decider is to answer twice for one request. */
+	if (ex->ex_state == EX_CONNECT)
+		again = ex->ex_ask;
 	verdict_unask(ex);
 	do
 		ex->ex_ask = ++last_ask;
 	while (ex->ex_ask == 0 || asked[ex->ex_ask % ASKS_SIZE] != NULL);
 	asked[ex->ex_ask % ASKS_SIZE] = ex;
 	ipc_send(policyd, -1, ASK, ask, .id = ex->ex_ask, .dial = dial,
+	    .again = again,
 	    .about = ex->ex_raw ? ABOUT_CONNECTION : ABOUT_REQUEST,
 	    .scheme = ex->ex_place.pc_scheme,
 	    .port = ex->ex_place.pc_port,
@@ -106,11 +111,14 @@ verdict_ask(struct exchange *ex, uint32_t dial)
 	    .path = ex->ex_path);
 }
 
+/* Nobody waits for its verdict any more, which may take a person minutes. */
 void
 verdict_unask(struct exchange *ex)
 {
-	if (ex->ex_ask != 0 && asked[ex->ex_ask % ASKS_SIZE] == ex)
-		asked[ex->ex_ask % ASKS_SIZE] = NULL;
+	if (ex->ex_ask == 0 || asked[ex->ex_ask % ASKS_SIZE] != ex)
+		return;
+	asked[ex->ex_ask % ASKS_SIZE] = NULL;
+	ipc_send(policyd, -1, ASK_DROP, cookie, ex->ex_ask);
 }
 
 int
@@ -126,7 +134,7 @@ tlsengine_policyd_verdict(struct ipc *ip, const union msg *m)
 	/* The client may be gone; the answer to its question is not missed. */
 	if (ex == NULL || ex->ex_ask != mv->id)
 		return 0;
-	verdict_unask(ex);
+	asked[mv->id % ASKS_SIZE] = NULL;
 	if (mv->generation < generation) {
 		exchange_ask_again(ex);
 		return 0;

@@ -824,6 +824,68 @@ def engine_gone():
 
 
 @cases.case
+def left():
+    """What nobody waits for any more is no question.  One that a decider has
+    is his to finish: coming and going is no way to ask more."""
+    with Bench(asks("person", hosts=["p.com"]), asks("d", **OFF),
+               judges=[("d", {"concurrency": 1}), PERSON]) as bench:
+        client, engine = Client(bench), bench.engine()
+        for host in ("p.com", "a.com", "b.com", "c.com"):
+            engine.ask(host)
+        asked = bench.question()
+        for number in (1, 2, 3, 3, 4711):
+            engine.channel.send("ASK_DROP", cookie=number)
+        engine.connection("x", 1)
+        same(client.ask("pending.list")["pending"], [])
+        same(status(bench, client)["sessions"][0]["pending"], 2)
+        bench.say(asked, "ALLOW")
+        same(engine.told()["id"], 2)
+        same(bench.host(), "c.com")
+        same(engine.told()["id"], 4)
+
+
+@cases.case
+def stands():
+    """Allowed without a connection, it needs one after all: the word stands
+    for the same request, once."""
+    with Bench(asks(**OFF)) as bench:
+        engine = bench.engine()
+        engine.ask("a.com", path="/x", length=5)
+        bench.say(bench.question(), "ALLOW")
+        same(short(engine.told())[0], "allow")
+        for other in ({"path": "/y"}, {"length": 6}, {"method": "PUT"},
+                      {"host": "b.com"}, {"again": 7}, {"dial": 0}):
+            engine.ask(**{"host": "a.com", "path": "/x", "length": 5,
+                          "dial": 9, "again": 1, **other})
+            bench.say(bench.question(), "DENY")
+            same(short(engine.told())[0], "deny")
+        engine.ask("a.com", path="/x", length=5, dial=9, again=1)
+        answer = engine.told()
+        same((short(answer)[0], answer["decider"]), ("allow", b"d"))
+        same(bench.dialer.receive("GRANT")["dial"], 9)
+        engine.ask("a.com", path="/x", length=5, dial=10, again=1)
+        bench.say(bench.question(), "DENY")
+        same(short(engine.told())[0], "deny")
+
+
+@cases.case
+def stands_no_longer():
+    """Not under other rules, and not for ever."""
+    with Bench(asks(**OFF)) as bench:
+        engine = bench.engine()
+        for i in range(65):
+            engine.ask(f"{i}.com")
+            bench.say(bench.question(), "ALLOW")
+            same(short(engine.told())[0], "allow")
+        engine.ask("0.com", dial=1, again=1)
+        same(bench.host(), "0.com")
+        same(short(engine.told())[0], "allow")
+        bench.load()
+        engine.ask("64.com", dial=2, again=65)
+        same(bench.host(), "64.com")
+
+
+@cases.case
 def reload():
     """What waits is asked anew, or has a verdict, by the new rules."""
     with Bench(asks(), judges=["d", "e"]) as bench:
