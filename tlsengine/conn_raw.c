@@ -85,8 +85,6 @@ conn_ask(struct conn *cn)
 		return true;
 	}
 	memset(&ex->ex_request, 0, sizeof(ex->ex_request));
-	ex->ex_path[0] = '\0';
-	ex->ex_pathlen = 0;
 	ex->ex_place = pc;
 	ex->ex_raw = true;
 	cn->cn_ex = ex;

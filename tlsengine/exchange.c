@@ -30,7 +30,7 @@
 #include "tlsengine.h"
 
 static struct blocks	 exchanges = {
-	.bk_size = sizeof(struct exchange), .bk_keep = 64
+	.bk_size = sizeof(struct exchange), .bk_keep = 256
 };
 static uint64_t	 sent_out;	/* bytes of all requests' bodies */
 static TAILQ_HEAD(, exchange)	 waiting = TAILQ_HEAD_INITIALIZER(waiting);
@@ -42,7 +42,9 @@ exchange_new(const struct client_ops *client, struct conn *cn)
 
 	if ((ex = blocks_get(&exchanges)) == NULL)
 		return NULL;
-	memset(ex, 0, offsetof(struct exchange, ex_request));
+	memset(ex, 0, offsetof(struct exchange, ex_path_room));
+	ex->ex_path = ex->ex_path_room;
+	ex->ex_path[0] = '\0';
 	ex->ex_client = client;
 	ex->ex_conn = cn;
 	return ex;
@@ -58,6 +60,8 @@ exchange_free(struct exchange *ex)
 		report_uncredit();
 	verdict_unask(ex);
 	overdue_remove(ex);
+	if (ex->ex_path != ex->ex_path_room)
+		free(ex->ex_path);
 	EVP_MD_CTX_free(ex->ex_hash[0]);
 	EVP_MD_CTX_free(ex->ex_hash[1]);
 	blocks_put(&exchanges, ex);
@@ -89,6 +93,7 @@ upgrade_hides_requests(const struct h1_str *to)
 int
 exchange_path(struct exchange *ex, struct h1_error *he)
 {
+	static char		 path[URLPATH_MAX];
 	const struct h1_head	*hd = &ex->ex_request;
 
 	if (hd->hd_upgrade.s != NULL && upgrade_hides_requests(&hd->hd_upgrade))
@@ -99,14 +104,20 @@ exchange_path(struct exchange *ex, struct h1_error *he)
 	/* A body may take the place of the head long before the last verdict. */
 	memcpy(ex->ex_method, hd->hd_method_text.s, hd->hd_method_text.len);
 	if (hd->hd_form == H1_ASTERISK) {
-		strlcpy(ex->ex_path, "*", sizeof(ex->ex_path));
-		ex->ex_pathlen = 1;
+		ex->ex_pathlen = strlcpy(ex->ex_path, "*", PATH_ROOM);
 		return 0;
 	}
-	if (urlpath_canon(hd->hd_path.s, hd->hd_path.len, ex->ex_path,
-	    sizeof(ex->ex_path), &he->he_reason) == -1)
+	if (urlpath_canon(hd->hd_path.s, hd->hd_path.len, path, sizeof(path),
+	    &he->he_reason) == -1)
 		return -1;
-	ex->ex_pathlen = strlen(ex->ex_path);
+	ex->ex_pathlen = strlen(path);
+	if (ex->ex_pathlen >= PATH_ROOM &&
+	    (ex->ex_path = malloc(ex->ex_pathlen + 1)) == NULL) {
+		ex->ex_path = ex->ex_path_room;
+		he->he_status = 503;
+		return -1;
+	}
+	memcpy(ex->ex_path, path, ex->ex_pathlen + 1);
 	return 0;
 }
 

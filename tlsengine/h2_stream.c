@@ -79,14 +79,24 @@ piece_drop(struct h2_stream *hs, struct h2_piece *hp)
 }
 
 static void
+piece_consume(const struct h2_stream *hs, const struct h2_piece *hp, size_t n)
+{
+	nghttp2_session	*session = hs->hs_h2->h2_session;
+
+	if (!hp->hp_free)
+		nghttp2_session_consume_connection(session, n);
+	nghttp2_session_consume_stream(session, hs->hs_id, n);
+}
+
+/* Whoever still sends may go on, and is not heard. */
+static void
 stream_drop_in(struct h2_stream *hs)
 {
 	struct h2_piece	*hp;
 
 	while ((hp = TAILQ_FIRST(&hs->hs_in)) != NULL) {
-		if (!hs->hs_h2->h2_dead && !hp->hp_free)
-			nghttp2_session_consume_connection(
-			    hs->hs_h2->h2_session, hp->hp_len - hp->hp_pos);
+		if (!hs->hs_h2->h2_dead)
+			piece_consume(hs, hp, hp->hp_len - hp->hp_pos);
 		piece_drop(hs, hp);
 	}
 }
@@ -176,9 +186,7 @@ piece_pass(struct h2_stream *hs, struct h2_piece *hp)
 		if (h2->h2_dead || hs->hs_ex == NULL || n == 0)
 			return 0;
 		hp->hp_pos += n;
-		if (!hp->hp_free)
-			nghttp2_session_consume_connection(h2->h2_session, n);
-		nghttp2_session_consume_stream(h2->h2_session, hs->hs_id, n);
+		piece_consume(hs, hp, n);
 	}
 	piece_drop(hs, hp);
 	return 1;

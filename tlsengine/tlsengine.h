@@ -142,6 +142,9 @@ enum exchange_state {
 	EX_DONE
 };
 
+/* Most paths need no memory of their own. */
+#define PATH_ROOM	256
+
 struct exchange {
 	TAILQ_ENTRY(exchange)	 ex_entry;	/* of those without credit */
 	TAILQ_ENTRY(exchange)	 ex_waits;	/* for the same upstream */
@@ -180,10 +183,12 @@ struct exchange {
 	uint64_t		 ex_out_before;
 	char			 ex_why[128];	/* no upstream will come */
 
-	/* Large, and filled by the parser: not cleared. */
-	struct h1_head		 ex_request;
+	char			*ex_path;	/* canonical, or "*" or "" */
 	size_t			 ex_pathlen;
-	char			 ex_path[URLPATH_MAX];
+
+	/* Large, and filled by the parser: not cleared. */
+	char			 ex_path_room[PATH_ROOM];
+	struct h1_head		 ex_request;
 };
 TAILQ_HEAD(exchanges, exchange);
 

@@ -641,7 +641,8 @@ HOSTILE = {
     "settings_flood": raw(settings() * 5000),
     "ping_flood": raw(frame(PING, payload=bytes(8)) * 5000),
     "empty_flood": after((), lambda i: frame(DATA, 0, i) * 5000),
-    "window_overflow": raw(frame(WINDOW_UPDATE, payload=b"\x7f\xff\xff\xff") * 2),
+    "window_overflow": raw(frame(
+        WINDOW_UPDATE, payload=b"\x7f\xff\xff\xff") * 2),
     "close": lambda s: s.peer.hang_up(),
     "goaway": lambda s: (s.peer.goaway(s.id), s.peer.hang_up()),
 }
