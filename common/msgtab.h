@@ -414,7 +414,8 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	S(conf_host) S(conf_resolver) S(conf_deny_net) S(conf_decider) \
 	S(conf_cluster) S(conf_file) S(conf_engine) S(conf_listen) \
 	S(conf_audit) S(conf_judge) S(question) S(answer) S(helper_ask) \
-	S(helper_failed) S(record_decider) S(status_proc) S(status_end) S(reload_done) \
+	S(helper_failed) S(record_decider) S(status_proc) S(status_end) \
+	S(reload_done) \
 	S(peer_answer) S(follow) S(session_ask) S(session_done) \
 	S(audit_status) S(engine_bad) \
 	S(engine_trust) \

@@ -192,7 +192,7 @@ conn_new(int fd, const struct addr *dest, uint16_t port, bool transparent)
 		conn_ask(cn);
 }
 
-/* ---- names ---------------------------------------------------------------- */
+/* ---- names --------------------------------------------------------------- */
 
 /* The name of this request; NULL in *mismatch if it is the connection's. */
 int
@@ -250,7 +250,7 @@ conn_sane(const struct conn *cn, const struct h1_head *hd,
 	return 0;
 }
 
-/* ---- the end --------------------------------------------------------------- */
+/* ---- the end ------------------------------------------------------------- */
 
 /* Nothing more will be said here than what is already in the queue. */
 void

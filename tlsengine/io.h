@@ -127,4 +127,11 @@ void	 io_finish(struct io *);
 /* Before anything is sent the barrier is asked; false: not yet. */
 int	 io_library_init(bool (*barrier)(void));
 
+/* Between io.c and io_tls.c. */
+int	 io_tls_init(void);
+void	 io_break(struct io *, const char *);
+void	 io_shake_hands(struct io *);
+ssize_t	 io_read_tls(struct io *, void *, size_t);
+ssize_t	 io_write_tls(struct io *, const void *, size_t);
+
 #endif /* IO_H */
