@@ -408,7 +408,8 @@ parse_request(struct h2_head *hh, int end_stream, struct h1_head *hd)
 	if (frame_request(hh, end_stream) == -1 ||
 	    h1_parse_request(hh->hh_buf, hh->hh_len, hd, &hh->hh_error) == -1)
 		return -1;
-	if (hh->hh_extended && hd->hd_upgrade.s == NULL)
+	if (hh->hh_extended &&
+	    (hd->hd_upgrade.s == NULL || hd->hd_framing != H1_NONE))
 		return refuse(hh, 400, "CONNECT with a body");
 	return check_length(hh, end_stream, hd);
 }

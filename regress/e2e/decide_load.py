@@ -91,7 +91,7 @@ class Static:
         return p99
 
 
-# The engine of a session has 512 requests open at most.
+# The engine of a session has 2048 requests open at most.
 HOLDERS = 4
 
 

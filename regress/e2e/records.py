@@ -205,7 +205,8 @@ def full_disk():
             # Starting and ending forty sessions is more than a page.
             for conf in (sessions, POLICY):
                 daemon.write(conf)
-                assert daemon.ask("reload")["ok"]
+                answer = daemon.ask("reload")
+                assert answer.get("ok"), answer
                 daemon.settle()
             assert "records are lost" in daemon.log(), daemon.log()
             status = daemon.ask("status")

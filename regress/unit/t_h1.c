@@ -23,6 +23,7 @@
 #include "test.h"
 
 #include "h1_echo.h"
+#include "h1_parts.h"
 
 #define REQUEST		"GET / HTTP/1.1\r\nHost: a.test\r\n"
 
@@ -64,19 +65,6 @@ static int
 parse(const char *data, size_t len)
 {
 	return h1_parse_request(data, len, &head, &error);
-}
-
-static struct h1_str
-str(const char *s)
-{
-	return (struct h1_str){ s, strlen(s) };
-}
-
-static struct h1_field
-field(const char *name, const char *value)
-{
-	return (struct h1_field){ .hf_name = name, .hf_nlen = strlen(name),
-	    .hf_value = value, .hf_vlen = strlen(value) };
 }
 
 TEST(scan_stops_at_the_first_head)

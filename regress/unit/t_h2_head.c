@@ -312,6 +312,8 @@ TEST(extended_connect)
 	CHECK_INT(head.hd_framing, H1_NONE);
 	CHECK_STR(request(WEBSOCKET "content-length: 1\n", 0),
 	    "400 CONNECT with a body");
+	CHECK_STR(request(WEBSOCKET "content-length: 0\n", 0),
+	    "400 CONNECT with a body");
 	CHECK_STR(request(GET ":protocol: websocket\n", 0),
 	    "400 :protocol without CONNECT");
 	CHECK_STR(request(":method: CONNECT\n:protocol: connect-udp\n"

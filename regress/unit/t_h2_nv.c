@@ -22,21 +22,9 @@
 #include "h2_feed.h"
 
 #include "h1_echo.h"
+#include "h1_parts.h"
 
 static struct h2_nv	 nv;
-
-static struct h1_str
-str(const char *s)
-{
-	return (struct h1_str){ s, strlen(s) };
-}
-
-static struct h1_field
-field(const char *name, const char *value)
-{
-	return (struct h1_field){ .hf_name = name, .hf_nlen = strlen(name),
-	    .hf_value = value, .hf_vlen = strlen(value) };
-}
 
 /* As feed() would have it. */
 static const char *

@@ -369,7 +369,7 @@ TEST(many_requests)
 	for (i = 1; i <= COUNT / 2; i++)
 		OPEN(i * REQUEST_SLOTS + 1, .inspected = 1);
 	settle();
-	CHECK_INT(credit, 512 + COUNT / 2 / 64 * 64);
+	CHECK_INT(credit, 2048 + COUNT / 2 / 64 * 64);
 	hang_up();
 	look();
 	CHECK_STR(gone_why, "");
@@ -399,7 +399,7 @@ TEST(what_is_bad)
 	int	 i;
 
 	setup();
-	for (i = 0; i < 513; i++)
+	for (i = 0; i < 2049; i++)
 		OPEN(i);
 	settle();
 	CHECK_STR(gone_why, "RECORD_OPENED: a request without credit");

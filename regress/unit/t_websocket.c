@@ -21,19 +21,13 @@
 #include "test.h"
 
 #include "tlsengine/websocket.h"
+#include "h1_parts.h"
 
 /* RFC 6455, 1.3. */
 #define KEY	"dGhlIHNhbXBsZSBub25jZQ=="
 #define ACCEPT	"s3pPLMBiTxaQ9kYGzzhZRbK+xOo="
 
 static struct h1_head	 request, answer;
-
-static struct h1_field
-field(const char *name, const char *value)
-{
-	return (struct h1_field){ .hf_name = name, .hf_nlen = strlen(name),
-	    .hf_value = value, .hf_vlen = strlen(value) };
-}
 
 static void
 add(struct h1_head *hd, const char *name, const char *value)
