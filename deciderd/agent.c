@@ -309,14 +309,10 @@ void
 agent_reply(const struct decider *de, const char *text, size_t len,
     struct reply *rp)
 {
-	const char	*why;
-	cJSON		*json;
+	cJSON	*json;
 
-	memset(rp, 0, sizeof(*rp));
-	if ((json = json_read(text, len, &why)) == NULL) {
-		reply_bad(rp, why);
+	if ((json = reply_read(text, len, rp)) == NULL)
 		return;
-	}
 	if (de->de_api == API_ANTHROPIC)
 		reply_anthropic(json, rp);
 	else

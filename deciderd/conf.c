@@ -44,17 +44,6 @@ deciders_clear(struct deciders *list)
 	}
 }
 
-static void
-servers_clear(void)
-{
-	struct resolver	*rs;
-
-	while ((rs = TAILQ_FIRST(&servers)) != NULL) {
-		TAILQ_REMOVE(&servers, rs, rs_entry);
-		free(rs);
-	}
-}
-
 struct decider *
 decider_find(const char *name)
 {
@@ -86,21 +75,24 @@ slice_weigh(char *why, size_t len)
 	return refusal[0] == '\0' ? 0 : -1;
 }
 
-/* Questions that are out keep their deciders until they are answered. */
+/*
+ * Questions that are out keep their deciders until they are answered; those
+ * that wait for a name fail if there are other name servers now.
+ */
 void
 slice_commit(void)
 {
 	deciders_clear(&running);
 	TAILQ_CONCAT(&running, &candidate, de_entry);
-	place_servers(&servers);
-	servers_clear();
+	resolver_use(&servers);
+	resolvers_clear(&servers);
 }
 
 void
 slice_abort(void)
 {
 	deciders_clear(&candidate);
-	servers_clear();
+	resolvers_clear(&servers);
 }
 
 int
@@ -120,15 +112,7 @@ deciderd_parent_conf_decider(struct ipc *ip, const union msg *m)
 int
 deciderd_parent_conf_resolver(struct ipc *ip, const union msg *m)
 {
-	struct resolver	*rs;
-
-	if ((rs = calloc(1, sizeof(*rs))) == NULL)
-		fatal("%s", __func__);
-	TAILQ_INSERT_TAIL(&servers, rs, rs_entry);
-	if (addr_parse(m->conf_resolver.address, &rs->rs_addr) == -1)
-		return ipc_bad(ip, "address %s", m->conf_resolver.address);
-	rs->rs_port = m->conf_resolver.port;
-	return 0;
+	return resolvers_add(&servers, ip, m);
 }
 
 /* The bytes of the file as they are: a prompt's last newline belongs to it. */

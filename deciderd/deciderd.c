@@ -40,7 +40,7 @@ static void
 deciderd_warm(void)
 {
 	http_warm();
-	place_warm();
+	resolver_warm(NULL);
 }
 
 static int

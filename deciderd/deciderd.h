@@ -41,6 +41,7 @@
 #include "child.h"
 #include "jsonw.h"
 #include "log.h"
+#include "resolver.h"
 #include "secret.h"
 
 #define QUESTIONS_MAX	2048		/* being asked, in all */
@@ -108,13 +109,6 @@ struct decider {
 	struct stream		*de_stream;
 };
 TAILQ_HEAD(deciders, decider);
-
-struct resolver {
-	TAILQ_ENTRY(resolver)	 rs_entry;
-	struct addr		 rs_addr;
-	uint16_t		 rs_port;
-};
-TAILQ_HEAD(resolvers, resolver);
 
 struct question {
 	RB_ENTRY(question)	 qu_entry;
@@ -190,8 +184,6 @@ void	 http_found(struct question *);
 /* place.c */
 int	 place_parse(struct place *, char *, size_t);
 void	 place_free(struct place *);
-void	 place_warm(void);
-void	 place_servers(struct resolvers *);
 void	 place_want(struct question *);
 void	 place_forget(struct question *);
 
@@ -206,7 +198,7 @@ int	 deciderd_policyd_question_drop(struct ipc *, const union msg *);
 uint64_t now_ms(void);
 
 /* reply.c */
-cJSON	*json_read(const char *, size_t, const char **);
+cJSON	*reply_read(const char *, size_t, struct reply *);
 void	 reply_bad(struct reply *, const char *);
 void	 reply_object(const cJSON *, bool, struct reply *);
 void	 reply_text(const char *, size_t, bool, struct reply *);

@@ -23,9 +23,6 @@
 
 #include <sys/socket.h>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,91 +32,9 @@
 #include "deciderd.h"
 #include "hostname.h"
 
-#define ASK_TIMEOUT_MS	1500	/* doubled with each try */
-#define ASK_TRIES	3
 #define ADDRESSES_MAX	8
 #define KNOWN_MIN_S	5	/* how long an answer is good for */
 #define KNOWN_MAX_S	300
-
-/* A socket that c-ares listens to. */
-struct watch {
-	TAILQ_ENTRY(watch)	 wa_entry;
-	struct event		 wa_event;
-	int			 wa_fd;
-};
-
-static TAILQ_HEAD(, watch)	 watches = TAILQ_HEAD_INITIALIZER(watches);
-static struct resolvers		 servers = TAILQ_HEAD_INITIALIZER(servers);
-static ares_channel		 channel;
-static struct event		 on_timeout;
-
-/* ---- events ---- */
-
-static void
-place_rearm(void)
-{
-	struct timeval	 tv;
-
-	if (ares_timeout(channel, NULL, &tv) == NULL)
-		event_del(&on_timeout);
-	else if (event_add(&on_timeout, &tv) == -1)
-		fatalx("%s: event_add", __func__);
-}
-
-static void
-place_on_timeout(evutil_socket_t fd, short what, void *arg)
-{
-	(void)fd, (void)what, (void)arg;
-	ares_process_fd(channel, ARES_SOCKET_BAD, ARES_SOCKET_BAD);
-	place_rearm();
-}
-
-static void
-watch_ready(evutil_socket_t fd, short what, void *arg)
-{
-	(void)arg;
-	ares_process_fd(channel, what & EV_READ ? fd : ARES_SOCKET_BAD,
-	    what & EV_WRITE ? fd : ARES_SOCKET_BAD);
-	place_rearm();
-}
-
-static struct watch *
-watch_get(int fd)
-{
-	struct watch	*wa;
-
-	TAILQ_FOREACH(wa, &watches, wa_entry)
-		if (wa->wa_fd == fd)
-			return wa;
-	if ((wa = calloc(1, sizeof(*wa))) == NULL)
-		fatal("%s", __func__);
-	wa->wa_fd = fd;
-	event_assign(&wa->wa_event, child_base, fd, 0, watch_ready, wa);
-	TAILQ_INSERT_TAIL(&watches, wa, wa_entry);
-	return wa;
-}
-
-static void
-watch_change(void *arg, ares_socket_t fd, int readable, int writable)
-{
-	struct watch	*wa = watch_get(fd);
-	short		 what = EV_PERSIST;
-
-	(void)arg;
-	event_del(&wa->wa_event);
-	if (!readable && !writable) {
-		TAILQ_REMOVE(&watches, wa, wa_entry);
-		free(wa);
-		return;
-	}
-	if (readable)
-		what |= EV_READ;
-	if (writable)
-		what |= EV_WRITE;
-	event_assign(&wa->wa_event, child_base, fd, what, watch_ready, wa);
-	if (event_add(&wa->wa_event, NULL) == -1)
-		fatalx("%s: event_add", __func__);
-}
 
 /* ---- what is known ---- */
 
@@ -311,7 +226,7 @@ place_want(struct question *qu)
 		http_found(qu);
 		return;
 	}
-	if (TAILQ_EMPTY(&servers)) {
+	if (!resolver_has(AF_UNSPEC)) {
 		place_unknown(qu, "no name server is configured");
 		return;
 	}
@@ -323,98 +238,7 @@ place_want(struct question *qu)
 	memset(&hints, 0, sizeof(hints));
 	hints.ai_family = AF_UNSPEC;
 	hints.ai_flags = ARES_AI_NOSORT;
-	ares_getaddrinfo(channel, pc->pc_host, NULL, &hints, place_answer,
-	    decider_ref(qu->qu_decider));
-	place_rearm();
-}
-
-/* ---- servers ---- */
-
-static bool
-same_servers(const struct resolvers *a, const struct resolvers *b)
-{
-	const struct resolver	*ra = TAILQ_FIRST(a), *rb = TAILQ_FIRST(b);
-
-	while (ra != NULL && rb != NULL && ra->rs_port == rb->rs_port &&
-	    addr_cmp(&ra->rs_addr, &rb->rs_addr) == 0) {
-		ra = TAILQ_NEXT(ra, rs_entry);
-		rb = TAILQ_NEXT(rb, rs_entry);
-	}
-	return ra == NULL && rb == NULL;
-}
-
-static void
-set_servers(void)
-{
-	struct ares_addr_port_node	*nodes = NULL, *no;
-	const struct resolver		*rs;
-	size_t				 n = 0;
-	int				 status;
-
-	TAILQ_FOREACH_REVERSE(rs, &servers, resolvers, rs_entry) {
-		if ((no = calloc(1, sizeof(*no))) == NULL)
-			fatal("%s", __func__);
-		no->family = rs->rs_addr.ad_af;
-		memcpy(&no->addr, rs->rs_addr.ad_bytes,
-		    no->family == AF_INET6 ? 16 : 4);
-		no->udp_port = no->tcp_port = rs->rs_port;
-		no->next = nodes;
-		nodes = no;
-		n++;
-	}
-	if (n > 0 && (status = ares_set_servers_ports(channel, nodes)) !=
-	    ARES_SUCCESS)
-		fatalx("name servers: %s", ares_strerror(status));
-	while ((no = nodes) != NULL) {
-		nodes = no->next;
-		free(no);
-	}
-}
-
-/*
- * Takes the list.  c-ares takes other servers only while it waits for none,
- * so that a question which waits for a name then fails.
- */
-void
-place_servers(struct resolvers *list)
-{
-	struct resolver	*rs;
-
-	if (same_servers(list, &servers))
-		return;
-	ares_cancel(channel);
-	while ((rs = TAILQ_FIRST(&servers)) != NULL) {
-		TAILQ_REMOVE(&servers, rs, rs_entry);
-		free(rs);
-	}
-	TAILQ_CONCAT(&servers, list, rs_entry);
-	set_servers();
-	place_rearm();
-}
-
-/* Before confinement: c-ares wants the system's source of chance. */
-void
-place_warm(void)
-{
-	struct ares_options	 ao;
-	struct in_addr		 nobody = { .s_addr = INADDR_ANY };
-	char			 lookups[] = "b";
-	int			 status;
-
-	memset(&ao, 0, sizeof(ao));
-	ao.flags = ARES_FLAG_NOSEARCH | ARES_FLAG_NOALIASES;
-	ao.timeout = ASK_TIMEOUT_MS;
-	ao.tries = ASK_TRIES;
-	ao.ndots = 0;
-	ao.servers = &nobody;
-	ao.nservers = 1;
-	ao.lookups = lookups;
-	ao.sock_state_cb = watch_change;
-	if ((status = ares_library_init(ARES_LIB_INIT_ALL)) != ARES_SUCCESS ||
-	    (status = ares_init_options(&channel, &ao, ARES_OPT_FLAGS |
-	    ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_NDOTS |
-	    ARES_OPT_SERVERS | ARES_OPT_DOMAINS | ARES_OPT_LOOKUPS |
-	    ARES_OPT_SORTLIST | ARES_OPT_SOCK_STATE_CB)) != ARES_SUCCESS)
-		fatalx("c-ares: %s", ares_strerror(status));
-	event_assign(&on_timeout, child_base, -1, 0, place_on_timeout, NULL);
+	ares_getaddrinfo(resolver_channel, pc->pc_host, NULL, &hints,
+	    place_answer, decider_ref(qu->qu_decider));
+	resolver_rearm();
 }

@@ -70,7 +70,7 @@ json_fault(const char *text, size_t len)
 }
 
 /* One object with nothing around it but space; else NULL and why. */
-cJSON *
+static cJSON *
 json_read(const char *text, size_t len, const char **why)
 {
 	const char	*end;
@@ -101,6 +101,19 @@ reply_bad(struct reply *rp, const char *why)
 {
 	rp->rp_result = ANSWER_BAD_RETURN;
 	strlcpy(rp->rp_reason, why, sizeof(rp->rp_reason));
+}
+
+/* Begins a reply; NULL if it is bad already. */
+cJSON *
+reply_read(const char *text, size_t len, struct reply *rp)
+{
+	const char	*why;
+	cJSON		*json;
+
+	memset(rp, 0, sizeof(*rp));
+	if ((json = json_read(text, len, &why)) == NULL)
+		reply_bad(rp, why);
+	return json;
 }
 
 /*
@@ -206,14 +219,10 @@ reply_object(const cJSON *json, bool numbered, struct reply *rp)
 void
 reply_text(const char *text, size_t len, bool numbered, struct reply *rp)
 {
-	const char	*why;
-	cJSON		*json;
+	cJSON	*json;
 
-	memset(rp, 0, sizeof(*rp));
-	if ((json = json_read(text, len, &why)) == NULL) {
-		reply_bad(rp, why);
+	if ((json = reply_read(text, len, rp)) == NULL)
 		return;
-	}
 	reply_object(json, numbered, rp);
 	cJSON_Delete(json);
 }

@@ -53,7 +53,6 @@ static void
 slice_free(struct slice *sl)
 {
 	struct host	*ho;
-	struct resolver	*rs;
 	struct closed	*cl;
 
 	if (sl == NULL)
@@ -62,10 +61,7 @@ slice_free(struct slice *sl)
 		TAILQ_REMOVE(&sl->sl_hosts, ho, ho_entry);
 		free(ho);
 	}
-	while ((rs = TAILQ_FIRST(&sl->sl_resolvers)) != NULL) {
-		TAILQ_REMOVE(&sl->sl_resolvers, rs, rs_entry);
-		free(rs);
-	}
+	resolvers_clear(&sl->sl_resolvers);
 	while ((cl = TAILQ_FIRST(&sl->sl_closed)) != NULL) {
 		TAILQ_REMOVE(&sl->sl_closed, cl, cl_entry);
 		free(cl);
@@ -99,8 +95,7 @@ slice_commit(void)
 	candidate = NULL;
 	stock_open();
 	names_forget();
-	resolve_servers(&running->sl_resolvers,
-	    old != NULL ? &old->sl_resolvers : NULL);
+	resolve_servers(&running->sl_resolvers);
 	slice_free(old);
 }
 
@@ -140,15 +135,7 @@ dialer_parent_conf_host(struct ipc *ip, const union msg *m)
 int
 dialer_parent_conf_resolver(struct ipc *ip, const union msg *m)
 {
-	struct resolver	*rs;
-
-	if ((rs = calloc(1, sizeof(*rs))) == NULL)
-		fatal("%s", __func__);
-	TAILQ_INSERT_TAIL(&candidate->sl_resolvers, rs, rs_entry);
-	if (addr_parse(m->conf_resolver.address, &rs->rs_addr) == -1)
-		return ipc_bad(ip, "address %s", m->conf_resolver.address);
-	rs->rs_port = m->conf_resolver.port;
-	return 0;
+	return resolvers_add(&candidate->sl_resolvers, ip, m);
 }
 
 int

@@ -36,6 +36,7 @@
 
 #include "addr.h"
 #include "child.h"
+#include "resolver.h"
 
 #define DIALS_MAX		2048
 #define DIALS_ENGINE_MAX	256
@@ -56,13 +57,6 @@ struct host {
 	char			 ho_name[HOST_LEN + 1];
 	struct addr		 ho_addr;
 };
-
-struct resolver {
-	TAILQ_ENTRY(resolver)	 rs_entry;
-	struct addr		 rs_addr;
-	uint16_t		 rs_port;
-};
-TAILQ_HEAD(resolvers, resolver);
 
 /* A range that the operator closes beyond those that are always closed. */
 struct closed {
@@ -216,7 +210,7 @@ void	 names_engine_gone(const struct engine *);
 
 /* resolve.c */
 void	 resolve_warm(void);
-void	 resolve_servers(const struct resolvers *, const struct resolvers *);
+void	 resolve_servers(struct resolvers *);
 bool	 resolve_possible(void);
 bool	 resolve_lacks(enum socket_kind *);
 void	 resolve_ask(const char *, struct query *);

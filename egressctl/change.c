@@ -215,17 +215,6 @@ put_change(const cJSON *json)
 }
 
 static void
-put_finding(const cJSON *json)
-{
-	json_put(stdout, json_get(json, "file"));
-	putchar(':');
-	json_put(stdout, json_get(json, "line"));
-	fputs(": ", stdout);
-	json_put(stdout, json_get(json, "message"));
-	putchar('\n');
-}
-
-static void
 put_count(const cJSON *json, const char *name, const char *text)
 {
 	const cJSON	*n = json_get(json, name);
@@ -241,7 +230,7 @@ void
 replay_put(const cJSON *json)
 {
 	if (json_get(json, "finding") != NULL) {
-		put_finding(json);
+		finding_put(json);
 		return;
 	}
 	if (json_get(json, "request") != NULL) {

@@ -193,7 +193,7 @@ struct source {
 
 #define COLUMNS_MAX	8
 
-/* A member of the row, or what cn_put makes of it; as json_put. */
+/* A member of the row, or the row, and who puts it if not json_put. */
 struct column {
 	const char	 *cn_title;
 	const char	 *cn_member;
@@ -335,6 +335,7 @@ int	 run_run(const struct invocation *);
 struct source	*source_open(const char *);
 enum next	 source_line(struct source *, char **, size_t *);
 void		 source_close(struct source *);
+void		 finding_put(const cJSON *);
 
 /* status.c */
 void	 status_put(const cJSON *);

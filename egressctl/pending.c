@@ -91,30 +91,6 @@ duration_put(FILE *fp, const cJSON *item)
 	return put_plain(fp, buf);
 }
 
-static size_t
-put_waited(FILE *fp, const cJSON *row)
-{
-	return duration_put(fp, json_get(row, "waiting_ms"));
-}
-
-static size_t
-put_left(FILE *fp, const cJSON *row)
-{
-	return duration_put(fp, json_get(row, "left_ms"));
-}
-
-static size_t
-put_age(FILE *fp, const cJSON *row)
-{
-	return duration_put(fp, json_get(row, "age_ms"));
-}
-
-static size_t
-put_request(FILE *fp, const cJSON *row)
-{
-	return request_put(fp, json_get(row, "request"));
-}
-
 /* An answer for a whole host has neither method nor path. */
 static size_t
 put_entry(FILE *fp, const cJSON *row)
@@ -151,9 +127,9 @@ pending_put(const cJSON *answer)
 		{ "ID",		"id",		NULL },
 		{ "SESSION",	"session",	NULL },
 		{ "DECIDER",	"decider",	NULL },
-		{ "WAITED",	NULL,		put_waited },
-		{ "LEFT",	NULL,		put_left },
-		{ "REQUEST",	NULL,		put_request },
+		{ "WAITED",	"waiting_ms",	duration_put },
+		{ "LEFT",	"left_ms",	duration_put },
+		{ "REQUEST",	"request",	request_put },
 	};
 	const cJSON			*rows = json_get(answer, "pending");
 
@@ -205,7 +181,7 @@ cache_show_put(const cJSON *answer)
 	static const struct column	 columns[] = {
 		{ "SESSION",	"session",	NULL },
 		{ "DECIDER",	"decider",	NULL },
-		{ "AGE",	NULL,		put_age },
+		{ "AGE",	"age_ms",	duration_put },
 		{ "DECISION",	"decision",	NULL },
 		{ "REQUEST",	NULL,		put_entry },
 	};

@@ -90,3 +90,15 @@ source_close(struct source *so)
 		close(so->so_fd);
 	free(so);
 }
+
+/* As compilers have it, so that editors find the line. */
+void
+finding_put(const cJSON *json)
+{
+	json_put(stdout, json_get(json, "file"));
+	putchar(':');
+	json_put(stdout, json_get(json, "line"));
+	fputs(": ", stdout);
+	json_put(stdout, json_get(json, "message"));
+	putchar('\n');
+}

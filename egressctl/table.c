@@ -26,9 +26,11 @@
 static size_t
 put_value(FILE *fp, const struct column *cn, const cJSON *row)
 {
-	if (cn->cn_put != NULL)
-		return cn->cn_put(fp, row);
-	return json_put(fp, json_get(row, cn->cn_member));
+	const cJSON	*item = row;
+
+	if (cn->cn_member != NULL)
+		item = json_get(row, cn->cn_member);
+	return cn->cn_put != NULL ? cn->cn_put(fp, item) : json_put(fp, item);
 }
 
 static void

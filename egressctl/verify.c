@@ -418,17 +418,6 @@ verify_run(const struct invocation *in)
 
 /* ---- as text ------------------------------------------------------------- */
 
-static void
-put_finding(const cJSON *json)
-{
-	json_put(stdout, json_get(json, "file"));
-	putchar(':');
-	json_put(stdout, json_get(json, "line"));
-	fputs(": ", stdout);
-	json_put(stdout, json_get(json, "message"));
-	putchar('\n');
-}
-
 /* With a comma between thousands, in any locale. */
 static void
 put_grouped(uint64_t n)
@@ -464,7 +453,7 @@ verify_put(const cJSON *json)
 	uint64_t	gaps = count(json, "gaps"), lost = count(json, "lost");
 
 	if (json_get(json, "finding") != NULL) {
-		put_finding(json);
+		finding_put(json);
 		return;
 	}
 	put_grouped(records);

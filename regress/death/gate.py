@@ -36,7 +36,8 @@ REGRESS = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REGRESS / "sandbox"))
 from runlib import ORIGIN, PYTHON, descendants, place  # noqa: E402
 from case import Cases  # noqa: E402
-from daemon import SANITIZED, WAIT_S, alive, until, verify  # noqa: E402
+from daemon import (SANITIZED, WAIT_S, Started, alive, until,  # noqa: E402
+                    verify)
 from gate import FINAL  # noqa: E402
 from procs import status, title  # noqa: E402
 from standin_origin import StandinOrigin  # noqa: E402
@@ -118,7 +119,7 @@ sys.stdin.readline()
 """
 
 
-class Traffic:
+class Traffic(Started):
     """A sandbox whose command sends, the daemon behind it, and an origin."""
 
     def __init__(self, who, private, more=""):
@@ -127,16 +128,6 @@ class Traffic:
         self.rules = (f'policy "open" {{ allow host "{ORIGIN}" port '
                       f'{self.origin.port} path "/**" {more} }}\n')
         self.daemon = self.log = self.process = None
-
-    def __enter__(self):
-        try:
-            return self.start()
-        except BaseException:
-            self.end()
-            raise
-
-    def __exit__(self, *_):
-        self.end()
 
     def start(self):
         args = ["-n", "loud"]
@@ -292,7 +283,7 @@ def count(traffic):
 
 STILL_S = 1
 # Requests that the recorder lets pass before it has to say more.
-CREDIT = 512
+CREDIT = 2048
 SILENT = {"policyd": 3, "recorder": CREDIT}
 
 

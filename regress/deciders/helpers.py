@@ -100,8 +100,7 @@ def enter_namespace():
     path = str(where / "relay")
     standin = where / "policyd"
     standin.write_text(STANDIN.format(
-        python=sys.executable, lib=str(TOP / "regress" / "dialer"),
-        path=path))
+        python=sys.executable, lib=str(TOP / "regress" / "lib"), path=path))
     standin.chmod(0o755)
     policyd = BUILD / "libexec" / "egressd-policyd"
     if libc.mount(None, b"/", None, MS_PRIVATE, None) == -1 or \

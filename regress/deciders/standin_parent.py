@@ -14,14 +14,12 @@
 # OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
 #
 
-
 """A real egressd-deciderd; its parent and policyd are stand-ins."""
 
 import json
 import os
 import pathlib
 import queue
-import shutil
 import signal
 import socket
 import subprocess
@@ -30,10 +28,10 @@ import tempfile
 import threading
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(TOP / "regress" / "lib"), str(TOP / "regress" / "dialer")]
-from case import Skip  # noqa: E402
-from channel import C, Channel  # noqa: E402
-from daemon import BUILD, WAIT_S, until  # noqa: E402
+sys.path.insert(0, str(TOP / "regress" / "lib"))
+from channel import C  # noqa: E402
+from child import Child  # noqa: E402
+from daemon import WAIT_S  # noqa: E402
 
 UID = 61291
 QUESTION = {
@@ -49,11 +47,6 @@ QUESTION = {
 def document(question=None):
     return json.dumps(question or QUESTION, ensure_ascii=False,
                       separators=(",", ":"))
-
-
-def in_user_namespace():
-    return pathlib.Path("/proc/self/uid_map").read_text().split() != \
-        ["0", "0", "4294967295"]
 
 
 class Program:
@@ -73,94 +66,35 @@ class Program:
             pass
 
 
-class Deciderd:
-    """Started, confined and configured; conf() loads another generation.
-
-    deciders: [dict(name=..., kind=..., ...)] with files as key=, prompt= and
-    trust=, a program as command= and a socket as path=.
-    """
+class Deciderd(Child):
+    """With deciders: [dict(name=..., kind=..., ...)] with files as key=,
+    prompt= and trust=, a program as command= and a socket as path=."""
 
     def __init__(self, *deciders, resolvers=()):
-        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="egressd-deciderd."))
-        self.generation = self.last = 0
+        self.last = 0
         self.helpers = {}
         self.asked = queue.Queue()      # names of helpers
         self.done = queue.Queue()       # cookies
-        self.messages = queue.Queue()
-        self.quiet = True               # it has nothing to warn of
-        self.parent, self.policyd = Channel(), Channel()
-        self.lock = threading.Lock()
-        self.errors = open(self.dir / "stderr", "w+")
-        self.process = subprocess.Popen(
-            [str(BUILD / "libexec" / "egressd-deciderd")], close_fds=False,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=self.errors, env={},
-            preexec_fn=lambda: os.dup2(self.parent.other.fileno(), 3))
-        self.parent.other.close()
-        self.thread = threading.Thread(target=self.serve, daemon=True)
-        self.thread.start()
-        self.boot()
+        super().__init__("deciderd", UID)
         self.conf(*deciders, resolvers=resolvers)
 
-    def __enter__(self):
-        return self
-
-    def __exit__(self, kind, *_):
-        """It lives to the end; quiet, unless a case says otherwise."""
-        try:
-            if kind is None:
-                assert self.process.poll() is None, self.log()
-                self.parent.sock.shutdown(socket.SHUT_RDWR)
-                assert self.process.wait(WAIT_S) == 0, self.log()
-                assert not self.quiet or self.log() == "", self.log()
-        finally:
-            if self.process.poll() is None:
-                self.process.kill()
-                self.process.wait()
-            self.thread.join()
-            for program in self.helpers.values():
-                program.kill()
-            self.policyd.close()
-            self.parent.close()
-            self.errors.close()
-            shutil.rmtree(self.dir, ignore_errors=True)
-
-    def log(self):
-        return (self.dir / "stderr").read_text(errors="replace")
-
-    def boot(self):
-        root = self.dir / "root"
-        root.mkdir(mode=0o555)
-        self.dir.chmod(0o755)
-        uid = UID if os.geteuid() == 0 and not in_user_namespace() else 0
-        self.send("BOOT", role=C["ROLE_DECIDERD"], log_level=2, uid=uid,
-                  gid=uid, chroot=str(root) if uid else "")
-        self.send("CHANNEL", fd=self.policyd.other.fileno(),
-                  peer=C["ROLE_POLICYD"])
-
-    def send(self, name, /, fd=None, **values):
-        with self.lock:
-            self.parent.send(name, fd, **values)
+    def close(self):
+        super().close()
+        for program in self.helpers.values():
+            program.kill()
 
     # ---- what the parent does ----
 
-    def serve(self):
-        while True:
-            try:
-                message = self.parent.read(None)
-            except OSError:
-                message = None
-            if message is None:
-                self.messages.put(None)
-                return
-            if message.name == "HELPER_ASK":
-                self.help(message)
-            elif message.name == "HELPER_DONE":
-                if message.cookie in self.helpers:
-                    self.helpers.pop(message.cookie).kill()
-                self.done.put(message.cookie)
-            else:
-                self.messages.put(message)
+    def serve(self, message):
+        if message.name == "HELPER_ASK":
+            self.help(message)
+        elif message.name == "HELPER_DONE":
+            if message.cookie in self.helpers:
+                self.helpers.pop(message.cookie).kill()
+            self.done.put(message.cookie)
+        else:
+            return False
+        return True
 
     def help(self, message):
         decider = self.deciders[message.decider]
@@ -192,12 +126,6 @@ class Deciderd:
         except OSError:
             pass    # it has ended before its program
 
-    def expect(self, name):
-        message = self.messages.get(timeout=WAIT_S)
-        assert message is not None and message.name == name, \
-            f"{message} instead of {name}: {self.log()}"
-        return message
-
     def send_file(self, what, content):
         with tempfile.TemporaryFile() as file:
             file.write(content if isinstance(content, bytes) else
@@ -205,12 +133,8 @@ class Deciderd:
             file.seek(0)
             self.send("CONF_FILE", fd=file.fileno(), what=C[what])
 
-    def prepare(self, *deciders, resolvers=()):
-        self.generation += 1
+    def send_slice(self, *deciders):
         self.deciders = {d["name"]: d for d in deciders}
-        self.send("CONF_BEGIN", generation=self.generation)
-        for server in resolvers:
-            self.send("CONF_RESOLVER", address=server.host, port=server.port)
         for decider in deciders:
             values = {k: v for k, v in decider.items() if k in (
                 "name", "url", "model", "persistent")}
@@ -220,16 +144,6 @@ class Deciderd:
             for what in ("key", "prompt", "trust"):
                 if what in decider:
                     self.send_file(f"FILE_{what.upper()}", decider[what])
-        self.send("CONF_END", generation=self.generation)
-
-    def commit(self):
-        self.send("CONF_COMMIT", generation=self.generation)
-        self.expect("CONF_DONE")
-
-    def conf(self, *deciders, resolvers=()):
-        self.prepare(*deciders, resolvers=resolvers)
-        self.expect("CONF_ACK")
-        self.commit()
 
     # ---- what policyd does ----
 
@@ -261,12 +175,3 @@ class Deciderd:
         if reason is not None:
             assert message.reason == reason, message.reason
         return message
-
-    def descriptors(self):
-        try:
-            return len(os.listdir(f"/proc/{self.process.pid}/fd"))
-        except PermissionError:
-            raise Skip("only root sees what it holds") from None
-
-    def settle(self, count):
-        until(f"{count} descriptors", lambda: self.descriptors() == count)

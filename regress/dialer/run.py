@@ -37,8 +37,9 @@ sys.path.insert(0, str(TOP / "regress" / "lib"))
 import standin_dns as dns  # noqa: E402
 from case import Cases, Skip  # noqa: E402
 from channel import C  # noqa: E402
+from child import in_user_namespace  # noqa: E402
 from daemon import Daemon, WAIT_S, until  # noqa: E402
-from standin_peers import KINDS, Dialer, in_user_namespace  # noqa: E402
+from standin_peers import KINDS, Dialer  # noqa: E402
 
 PUBLIC, PUBLIC2, PUBLIC6 = "11.0.0.1", "11.0.0.2", "2a00:1::1"
 INSIDE, METADATA = "10.9.9.9", "169.254.169.254"

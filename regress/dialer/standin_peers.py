@@ -16,21 +16,16 @@
 
 """A real egressd-dialer; its parent, policyd and engines are stand-ins."""
 
-import os
 import pathlib
-import queue
 import resource
-import shutil
 import socket
-import subprocess
 import sys
-import tempfile
-import threading
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "regress" / "lib"))
 from channel import C, Channel  # noqa: E402
-from daemon import BUILD, SANITIZED, WAIT_S, until  # noqa: E402
+from child import Child  # noqa: E402
+from daemon import WAIT_S  # noqa: E402
 
 KINDS = {
     C["SOCKET_TCP4"]: (socket.AF_INET, socket.SOCK_STREAM),
@@ -83,75 +78,33 @@ class Engine:
         assert message.failure == C[failure] and message.why == why, message
 
 
-class Dialer:
-    """Started, confined and configured; conf() loads another generation."""
-
+class Dialer(Child):
     def __init__(self, hosts=(), resolvers=(), deny=(), timeout_ms=5000,
                  files=None, withhold=()):
-        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="egressd-dialer."))
+        self.files = files
         self.withhold = set(withhold)
         self.withheld = []
         self.asked = dict.fromkeys(KINDS, 0)
-        self.messages = queue.Queue()
         self.engines = []
-        self.generation = 0
-        self.parent = Channel()
-        self.policyd = Channel()
-        self.errors = open(self.dir / "stderr", "w+")
-        self.process = subprocess.Popen(
-            [str(BUILD / "libexec" / "egressd-dialer")], close_fds=False,
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=self.errors, env={},
-            preexec_fn=lambda: self.child(files))
-        self.parent.other.close()
-        self.lock = threading.Lock()
-        self.thread = threading.Thread(target=self.serve, daemon=True)
-        self.thread.start()
-        self.boot()
-        self.conf(hosts, resolvers, deny, timeout_ms)
+        super().__init__("dialer", UID)
+        self.conf(hosts, resolvers=resolvers, deny=deny,
+                  timeout_ms=timeout_ms)
 
-    def child(self, files):
-        os.dup2(self.parent.other.fileno(), 3)
-        if files:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
+    def prepare_process(self):
+        super().prepare_process()
+        if self.files:
+            resource.setrlimit(resource.RLIMIT_NOFILE,
+                               (self.files, self.files))
 
-    def __enter__(self):
-        return self
+    def finish(self):
+        """It lives to the end, unless a case saw to that."""
+        if self.process.poll() is None:
+            super().finish()
 
-    def __exit__(self, kind, *_):
-        """It lives to the end and says nothing, unless a case saw to that."""
-        try:
-            if kind is None and self.process.poll() is None:
-                self.parent.sock.shutdown(socket.SHUT_RDWR)
-                assert self.process.wait(WAIT_S) == 0, self.log()
-                assert self.log() == "", self.log()
-        finally:
-            if self.process.poll() is None:
-                self.process.kill()
-                self.process.wait()
-            self.thread.join()
-            for channel in [self.policyd, self.parent] + \
-                    [e.channel for e in self.engines]:
-                channel.close()
-            self.errors.close()
-            shutil.rmtree(self.dir, ignore_errors=True)
-
-    def log(self):
-        return (self.dir / "stderr").read_text(errors="replace")
-
-    def boot(self):
-        root = self.dir / "root"
-        root.mkdir(mode=0o555)
-        self.dir.chmod(0o755)
-        uid = UID if os.geteuid() == 0 and not in_user_namespace() else 0
-        self.send("BOOT", role=C["ROLE_DIALER"], log_level=2, uid=uid,
-                  gid=uid, chroot=str(root) if uid else "")
-        self.send("CHANNEL", fd=self.policyd.other.fileno(),
-                  peer=C["ROLE_POLICYD"])
-
-    def send(self, name, /, fd=None, **values):
-        with self.lock:
-            self.parent.send(name, fd, **values)
+    def close(self):
+        super().close()
+        for engine in self.engines:
+            engine.channel.close()
 
     def give(self, kind):
         """What the parent does; a socket's options are its affair."""
@@ -165,50 +118,25 @@ class Dialer:
         for kind in self.withheld:
             self.give(kind)
 
-    def serve(self):
-        while True:
+    def serve(self, message):
+        if message.name != "SOCKET_ASK":
+            return False
+        self.asked[message.kind] += 1
+        if message.kind in self.withhold:
+            self.withheld.append(message.kind)
+        else:
             try:
-                message = self.parent.read(None)
+                self.give(message.kind)
             except OSError:
-                message = None
-            if message is None:
-                self.messages.put(None)
-                return
-            if message.name != "SOCKET_ASK":
-                self.messages.put(message)
-                continue
-            self.asked[message.kind] += 1
-            if message.kind in self.withhold:
-                self.withheld.append(message.kind)
-            else:
-                try:
-                    self.give(message.kind)
-                except OSError:
-                    pass
+                pass
+        return True
 
-    def expect(self, name):
-        message = self.messages.get(timeout=WAIT_S)
-        assert message is not None and message.name == name, \
-            f"{message} instead of {name}: {self.log()}"
-        return message
-
-    def prepare(self, hosts=(), resolvers=(), deny=(), timeout_ms=5000):
-        self.generation += 1
-        self.send("CONF_BEGIN", generation=self.generation)
+    def send_slice(self, hosts=(), deny=(), timeout_ms=5000):
         self.send("CONF_DIAL", timeout_ms=timeout_ms)
         for name, where in hosts:
             self.send("CONF_HOST", name=name, address=where)
-        for server in resolvers:
-            self.send("CONF_RESOLVER", address=server.host, port=server.port)
         for prefix in deny:
             self.send("CONF_DENY_NET", prefix=prefix)
-        self.send("CONF_END", generation=self.generation)
-
-    def conf(self, *args, **kwargs):
-        self.prepare(*args, **kwargs)
-        self.expect("CONF_ACK")
-        self.send("CONF_COMMIT", generation=self.generation)
-        self.expect("CONF_DONE")
 
     def engine(self):
         engine = Engine(self, len(self.engines) + 1)
@@ -219,16 +147,7 @@ class Dialer:
         engine.channel.other.close()
         return engine
 
-    def descriptors(self):
-        return len(os.listdir(f"/proc/{self.process.pid}/fd"))
-
     def settle(self, engines):
         """Wait until it holds what it must hold and nothing else: standard
         descriptors, libevent's three, parent, policyd, engines, the stock."""
-        count = 3 + 3 + 2 + engines + 8 * len(KINDS)
-        until(f"{count} descriptors", lambda: self.descriptors() == count)
-
-
-def in_user_namespace():
-    return pathlib.Path("/proc/self/uid_map").read_text().split() != \
-        ["0", "0", "4294967295"]
+        super().settle(3 + 3 + 2 + engines + 8 * len(KINDS))

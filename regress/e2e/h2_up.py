@@ -30,6 +30,7 @@ import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "lib"))
 from case import Cases
+from check import digest
 from daemon import WAIT_S, until
 from gate import GOOD, Broken, Gate, Pair
 from origin import Nginx, authority
@@ -44,10 +45,6 @@ cases = Cases()
 
 def noise(count):
     return os.urandom(4096) * (count // 4096)
-
-
-def digest(data):
-    return hashlib.sha256(data).hexdigest()
 
 
 @contextlib.contextmanager

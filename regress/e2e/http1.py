@@ -29,21 +29,13 @@ import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "lib"))
 from case import Cases, run
+from check import MIB, digest, noise, one_final_each
 from daemon import WAIT_S, until
-from gate import (EVIL, FINAL, GOOD, Broken, Gate, get, pair)
+from gate import EVIL, GOOD, Broken, Gate, get, pair
 from origin import Nginx, authority
 from standin_origin import Closed, always, answer, fields_of, once
 
 cases = Cases()
-MIB = 1 << 20
-
-
-def digest(data):
-    return hashlib.sha256(data).hexdigest()
-
-
-def noise(count):
-    return os.urandom(count)
 
 
 class Real:
@@ -79,21 +71,6 @@ class Real:
         body = out.read_bytes() if out.exists() else b""
         out.unlink(missing_ok=True)
         return body, int(result.stdout)
-
-
-def one_final_each(gate, count):
-    """Each request was opened, then ruled on, and ends in one record."""
-    until(f"{count} final records", lambda: len(gate.finals()) >= count)
-    stations = {}
-    for record in gate.verified():
-        if "id" in record.get("request", {}):
-            stations.setdefault(record["request"]["id"], []).append(
-                record["kind"])
-    assert len(stations) == count, f"{len(stations)}: {stations}"
-    for kinds in stations.values():
-        assert kinds[0] == "request_opened" and kinds[-1] in FINAL and \
-            sum(k in FINAL for k in kinds) == 1, kinds
-        assert ("request_allowed" in kinds) == (kinds[-1] != "request_denied")
 
 
 # ---- a real server ----------------------------------------------------------

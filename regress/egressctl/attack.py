@@ -30,11 +30,9 @@ import threading
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "regress" / "lib"))
 from case import Cases, Skip  # noqa: E402
-from daemon import UIDS  # noqa: E402
+from daemon import BUILD, EGRESSCTL, UIDS  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
-BUILD = pathlib.Path(os.environ.get("B", TOP / "build")).resolve()
-PROGRAM = os.environ.get("EGRESSCTL") or BUILD / "egressctl"
 EVIL = "203.0.113.9"
 NET = ["unshare", "-n"] if os.getuid() == 0 else ["unshare", "-r", "-n"]
 
@@ -58,15 +56,15 @@ def without_gate(*words, more=()):
     if run([*NET, "true"]).returncode != 0:
         raise Skip("no network namespaces")
     return run([*NET, sys.executable, HERE / "standin_evil.py", EVIL, *more,
-                "--", PROGRAM, *words])
+                "--", EGRESSCTL, *words])
 
 
 @cases.case
 def lists_cases():
-    done = run([PROGRAM, "attack", "-l"])
+    done = run([EGRESSCTL, "attack", "-l"])
     assert done.returncode == 0 and len(done.stdout.splitlines()) > 15, done
     names = [line.split()[0] for line in done.stdout.splitlines()]
-    done = run([PROGRAM, "-j", "attack", "-l", *names[:2]])
+    done = run([EGRESSCTL, "-j", "attack", "-l", *names[:2]])
     assert [json.loads(line)["case"]
             for line in done.stdout.splitlines()] == names[:2], done
 
@@ -77,7 +75,7 @@ def usage():
                        (["-e", "evil.test"], "-e: must be"),
                        (["-e", "127.0.0.2"], "-e: must be"),
                        (["-e", "::1"], "-e: must be")):
-        done = run([PROGRAM, "attack", *words])
+        done = run([EGRESSCTL, "attack", *words])
         assert done.returncode == 2 and why in done.stderr, done
 
 
@@ -146,11 +144,11 @@ def unix_server(answer):
 def sockets_of_the_host():
     with unix_server(b"{}\n") as path:
         env = {"EGRESSD_SOCKET": path, "SSH_AUTH_SOCK": path}
-        found, _ = results(run([PROGRAM, "-j", "attack", "control",
+        found, _ = results(run([EGRESSCTL, "-j", "attack", "control",
                                 "neighbours"], env=env))
     assert found == {"control": "LEAKED", "neighbours": "LEAKED"}, found
     with unix_server(b"") as path:
-        found, _ = results(run([PROGRAM, "-j", "attack", "control"],
+        found, _ = results(run([EGRESSCTL, "-j", "attack", "control"],
                                env={"EGRESSD_SOCKET": path}))
     assert found == {"control": "blocked"}, found
 
@@ -166,8 +164,8 @@ def blocked_in_a_sandbox(who):
         conf.write_text(
             (f"uids {UIDS}\n" if os.getuid() == 0 else "") +
             'policy "p" { allow host "api.good.test" }\n')
-        done = run([PROGRAM, "run", "-q", "-f", conf, "-x", BUILD,
-                    *(["-r"] if who == "root" else []), "--", PROGRAM, "-j",
+        done = run([EGRESSCTL, "run", "-q", "-f", conf, "-x", BUILD,
+                    *(["-r"] if who == "root" else []), "--", EGRESSCTL, "-j",
                     "attack", "-e", EVIL, "-a", "api.good.test"], cwd=work)
     found, total = results(done)
     assert done.returncode == 0, (found, done.stderr)

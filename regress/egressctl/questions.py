@@ -33,11 +33,10 @@ import termios
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "regress" / "lib"))
 from case import Cases  # noqa: E402
+from daemon import EGRESSCTL  # noqa: E402
 from standin_daemon import StandinDaemon, encode  # noqa: E402
 from standin_questions import StandinQuestions  # noqa: E402
 
-BUILD = pathlib.Path(os.environ.get("B", TOP / "build"))
-PROGRAM = os.environ.get("EGRESSCTL") or BUILD / "egressctl"
 HOSTILE = "/\033]0;x\007\033[2J‮​\n7  job  people  0s  1s  GET x é"
 ENV = {**{k: v for k, v in os.environ.items() if "SAN" in k},
        "LC_ALL": "C.UTF-8", "TERM": "xterm"}
@@ -59,7 +58,7 @@ class Bench:
         self.tmp.cleanup()
 
     def argv(self, *words):
-        return [PROGRAM, "-s", self.daemon.path, *words]
+        return [EGRESSCTL, "-s", self.daemon.path, *words]
 
     def run(self, *words, stdin=b""):
         done = subprocess.run(self.argv(*words), input=stdin, env=ENV,
@@ -219,7 +218,7 @@ def pending_of_wrong_types():
             3, None, {"id": 4, "request": "x", "left_ms": "y"},
             {"request": {"port": "22", "host": 5, "path": []}}]})
         with StandinDaemon(path, lambda c, _: c.sendall(line)):
-            done = subprocess.run([PROGRAM, "-s", path, "pending"], env=ENV,
+            done = subprocess.run([EGRESSCTL, "-s", path, "pending"], env=ENV,
                                   capture_output=True, timeout=LIMIT)
     assert done.returncode == 0 and b"- -://-:-\n" in done.stdout, done
 
@@ -442,7 +441,7 @@ def watch_refused():
             path = os.path.join(tmp, "s")
             with StandinDaemon(path, lambda c, _: c.sendall(line)):
                 done = subprocess.Popen(
-                    [PROGRAM, "-s", path, "watch"], env=ENV,
+                    [EGRESSCTL, "-s", path, "watch"], env=ENV,
                     stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE)
                 err = done.stderr.read()
@@ -467,7 +466,7 @@ def watch_of_wrong_types():
             return True
 
         with StandinDaemon(path, script) as daemon:
-            done = subprocess.run([PROGRAM, "-s", path, "watch"], env=ENV,
+            done = subprocess.run([EGRESSCTL, "-s", path, "watch"], env=ENV,
                                   input=b"q\n", capture_output=True,
                                   timeout=LIMIT)
     assert done.returncode == 0, done

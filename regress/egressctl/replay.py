@@ -28,9 +28,8 @@ import tempfile
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "regress" / "lib"))
 from case import Cases  # noqa: E402
+from daemon import EGRESSCTL  # noqa: E402
 
-BUILD = pathlib.Path(os.environ.get("B", TOP / "build"))
-PROGRAM = os.environ.get("EGRESSCTL") or BUILD / "egressctl"
 SAME, CHANGED, ERROR = 0, 1, 2
 
 CONF = """
@@ -76,7 +75,7 @@ def replay(lines, *words, conf=CONF, policy="new", limit=(), stdin=None):
             + b"\n" for one in lines)
         pathlib.Path(tmp, "log").write_bytes(content)
         done = subprocess.run(
-            [*limit, PROGRAM, "replay", "-" if stdin else "log", "-f",
+            [*limit, EGRESSCTL, "replay", "-" if stdin else "log", "-f",
              "conf", *(["-p", policy] if policy else []), *words],
             cwd=tmp, capture_output=True, timeout=120,
             input=content if stdin else b"",
@@ -257,7 +256,7 @@ def torn_and_too_long():
             pathlib.Path(tmp, "conf").write_text(CONF)
             pathlib.Path(tmp, "log").write_bytes(content)
             done = subprocess.run(
-                [PROGRAM, "replay", "log", "-f", "conf", "-p", "new"],
+                [EGRESSCTL, "replay", "log", "-f", "conf", "-p", "new"],
                 cwd=tmp, capture_output=True, text=True, timeout=60)
         assert done.returncode == ERROR and why in done.stdout, done
 
@@ -273,7 +272,7 @@ def wrong_configuration():
                 conf='policy "p" { allow host "good.test" }'), SAME,
          "1 requests, 0 would change\n")
     assert replay([], "session", "a", "b")[0] == ERROR
-    done = subprocess.run([PROGRAM, "replay", "/nonexistent", "-f",
+    done = subprocess.run([EGRESSCTL, "replay", "/nonexistent", "-f",
                            "/nonexistent"], capture_output=True)
     assert done.returncode == ERROR
 

@@ -29,9 +29,8 @@ import tempfile
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "regress" / "lib"))
 from case import Cases  # noqa: E402
+from daemon import EGRESSCTL  # noqa: E402
 
-BUILD = pathlib.Path(os.environ.get("B", TOP / "build"))
-PROGRAM = os.environ.get("EGRESSCTL") or BUILD / "egressctl"
 LINE_MAX = 256 * 1024       # bytes of a line, newline included
 INTACT, BROKEN, USAGE, UNREADABLE = 0, 1, 2, 3
 
@@ -83,7 +82,7 @@ def verify(*files, words=(), stdin=None):
                 content if isinstance(content, bytes) else text(content))
         env = {k: v for k, v in os.environ.items() if "SAN" in k}
         done = subprocess.run(
-            [PROGRAM, *words, "verify", *names,
+            [EGRESSCTL, *words, "verify", *names,
              *(["-"] if stdin is not None else [])],
             cwd=tmp, input=stdin or b"", capture_output=True, timeout=60,
             env={**env, "LC_ALL": "C.UTF-8"})
@@ -126,7 +125,7 @@ def standard_input():
 def trickling_input():
     """A line that comes byte by byte is one line."""
     lines = chain(3)
-    process = subprocess.Popen([PROGRAM, "verify", "-"],
+    process = subprocess.Popen([EGRESSCTL, "verify", "-"],
                                stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     for byte in text(lines):
         process.stdin.write(bytes([byte]))
@@ -410,7 +409,7 @@ def hostile_strings_are_tamed():
 def unreadable():
     for path, why in (("/nonexistent/f", "No such file or directory"),
                       ("/", "Is a directory")):
-        done = subprocess.run([PROGRAM, "verify", path], timeout=60,
+        done = subprocess.run([EGRESSCTL, "verify", path], timeout=60,
                               capture_output=True, text=True)
         assert (done.returncode, done.stdout) == (UNREADABLE, ""), done
         assert f"{path}: {why}" in done.stderr, done
@@ -418,7 +417,8 @@ def unreadable():
 
 @cases.case
 def usage():
-    done = subprocess.run([PROGRAM, "verify"], capture_output=True, text=True)
+    done = subprocess.run([EGRESSCTL, "verify"], capture_output=True,
+                          text=True)
     assert done.returncode == USAGE, done
     assert "usage: egressctl verify FILE ..." in done.stderr, done
 
@@ -433,7 +433,7 @@ def bounded_memory():
         prev = sha(lines[-1])
     # Sanitizers want the address space to themselves.
     limit = [] if os.environ.get("SAN") else ["prlimit", f"--as={64 << 20}"]
-    done = subprocess.run([*limit, PROGRAM, "verify", "-"], timeout=60,
+    done = subprocess.run([*limit, EGRESSCTL, "verify", "-"], timeout=60,
                           input=text(lines), capture_output=True, check=True)
     assert done.stdout.startswith(b"400 records, seq 1 to 400,"), done
 

@@ -33,7 +33,8 @@ import tempfile
 import time
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("B", TOP / "build"))
+BUILD = pathlib.Path(os.environ.get("B", TOP / "build")).absolute()
+EGRESSCTL = os.environ.get("EGRESSCTL") or BUILD / "egressctl"
 SANITIZED = bool(os.environ.get("SAN"))
 
 # Uids that no Debian package takes; every instance may use the same.
@@ -146,7 +147,21 @@ class Client:
         return answer
 
 
-class Daemon:
+class Started:
+    """With it, it has been started; and it ends, also if that failed."""
+
+    def __enter__(self):
+        try:
+            return self.start()
+        except BaseException:
+            self.end()
+            raise
+
+    def __exit__(self, *_):
+        self.end()
+
+
+class Daemon(Started):
     """Started as root, or with user=name as that user.
 
     The directory is the daemon's own: configuration, sockets, audit file.
@@ -174,16 +189,6 @@ class Daemon:
         if self.owner:
             os.chown(self.dir, self.owner.pw_uid, self.owner.pw_gid)
         self.write(conf)
-
-    def __enter__(self):
-        try:
-            return self.start()
-        except BaseException:
-            self.end()
-            raise
-
-    def __exit__(self, *_):
-        self.end()
 
     def port(self, written):
         """The free port that stands for one written in a configuration."""

@@ -75,6 +75,56 @@ def authority(name="root"):
     return Authority(directory, name)
 
 
+def reachable(port):
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
+class Process:
+    """A server that is a program of its own, on its port."""
+
+    def __init__(self, name, prefix):
+        self.program = shutil.which(name, path="/usr/sbin:/usr/bin:"
+                                    "/usr/local/bin:/sbin:/bin")
+        if self.program is None:
+            raise Skip(f"{name} is not installed")
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix=prefix))
+        self.port = free_port()
+
+    def spawn(self, *argv):
+        with open(self.dir / "log", "wb") as log:
+            self.process = subprocess.Popen(
+                [self.program, *map(str, argv)], stdout=log, stderr=log,
+                stdin=subprocess.DEVNULL)
+        try:
+            until(f"{self.program} listens", self.listens)
+        except BaseException:
+            self.end()
+            raise
+
+    def listens(self):
+        assert self.process.poll() is None, self.log()
+        return reachable(self.port)
+
+    def log(self):
+        return (self.dir / "log").read_text(errors="replace")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+    def end(self):
+        self.process.terminate()
+        try:
+            self.process.wait(WAIT_S)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(WAIT_S)
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
 NGINX = """
 daemon off;
 master_process off;
@@ -111,52 +161,23 @@ http {{
 """
 
 
-class Nginx:
+class Nginx(Process):
     """A real server, in the clear and with TLS."""
 
     def __init__(self, cert, key, requests=1000, h2=False):
-        program = shutil.which("nginx", path="/usr/sbin:/usr/bin:/sbin:/bin")
-        if program is None:
-            raise Skip("nginx is not installed")
-        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="egressd-nginx."))
+        super().__init__("nginx", prefix="egressd-nginx.")
         self.root = self.dir / "root"
         self.root.mkdir()
-        self.port, self.tls = free_port(), free_port()
+        self.tls = free_port()
         conf = self.dir / "nginx.conf"
         conf.write_text(NGINX.format(dir=self.dir, port=self.port,
                                      tls=self.tls, cert=cert, key=key,
                                      http2=" http2" if h2 else "",
                                      requests=requests))
-        with open(self.dir / "stderr", "wb") as log:
-            self.process = subprocess.Popen(
-                [program, "-c", str(conf), "-p", str(self.dir)],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        try:
-            until("nginx listens", self.listens)
-        except BaseException:
-            self.end()
-            raise
+        self.spawn("-c", conf, "-p", self.dir)
 
     def listens(self):
-        assert self.process.poll() is None, \
-            (self.dir / "stderr").read_text(errors="replace")
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.tls)) == 0
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.end()
-
-    def end(self):
-        self.process.terminate()
-        try:
-            self.process.wait(WAIT_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait(WAIT_S)
-        shutil.rmtree(self.dir, ignore_errors=True)
+        return super().listens() and reachable(self.tls)
 
     def served(self):
         """A line per request: connection, its number there, resumed (r or

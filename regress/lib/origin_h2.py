@@ -17,16 +17,13 @@
 """Origins of the world that speak HTTP/2, and a client of Python's."""
 
 import contextlib
-import pathlib
-import shutil
 import socket
 import ssl
-import subprocess
-import tempfile
 from unittest import mock
 
 from case import Skip
-from daemon import WAIT_S, free_port, until
+from daemon import WAIT_S
+from origin import Process
 
 NODE = """
 const crypto = require('crypto'), fs = require('fs');
@@ -75,52 +72,6 @@ const server = version === 'h2' ?
     require('https').createServer(tls, handle);
 server.listen(Number(port), '127.0.0.1');
 """
-
-
-class Process:
-    """A server that is a program of its own, on its port."""
-
-    def __init__(self, name, prefix):
-        self.program = shutil.which(name, path="/usr/sbin:/usr/bin:"
-                                    "/usr/local/bin:/sbin:/bin")
-        if self.program is None:
-            raise Skip(f"{name} is not installed")
-        self.dir = pathlib.Path(tempfile.mkdtemp(prefix=prefix))
-        self.port = free_port()
-
-    def spawn(self, *argv):
-        with open(self.dir / "log", "wb") as log:
-            self.process = subprocess.Popen(
-                [self.program, *map(str, argv)], stdout=log, stderr=log,
-                stdin=subprocess.DEVNULL)
-        try:
-            until(f"{self.program} listens", self.listens)
-        except BaseException:
-            self.end()
-            raise
-
-    def listens(self):
-        assert self.process.poll() is None, self.log()
-        with socket.socket() as probe:
-            return probe.connect_ex(("127.0.0.1", self.port)) == 0
-
-    def log(self):
-        return (self.dir / "log").read_text(errors="replace")
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.end()
-
-    def end(self):
-        self.process.terminate()
-        try:
-            self.process.wait(WAIT_S)
-        except subprocess.TimeoutExpired:
-            self.process.kill()
-            self.process.wait(WAIT_S)
-        shutil.rmtree(self.dir, ignore_errors=True)
 
 
 class Nghttpd(Process):
