@@ -23,17 +23,13 @@ import http.server
 import io
 import json
 import os
-import pathlib
-import shutil
 import subprocess
 import tarfile
-import tempfile
 import threading
 import zipfile
 
-from case import Skip, run
-from daemon import until
-from origin import Nginx, authority, free_port
+from case import run
+from origin import Process, authority
 from programs import PATH
 
 MIB = 1 << 20
@@ -119,15 +115,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-class Web(Nginx):
+class Web(Process):
     """nginx, TLS only; what it hands on, a thread of this process takes."""
 
     def __init__(self, name):
-        program = shutil.which("nginx", path=PATH)
-        if program is None:
-            raise Skip("nginx is not installed")
-        self.name = name
-        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="egressd-clients."))
+        super().__init__("nginx", "egressd-clients.")
+        self.name, self.tls = name, self.port
         self.root = self.dir / "root"
         self.root.mkdir()
         self.data = os.urandom(MIB)
@@ -138,20 +131,11 @@ class Web(Nginx):
         self.behind.repositories = self.dir / "git"
         threading.Thread(target=self.behind.serve_forever,
                          daemon=True).start()
-        self.tls = free_port()
         cert, key = authority().leaf(name)
         conf = self.dir / "nginx.conf"
         conf.write_text(CONF.format(dir=self.dir, tls=self.tls, cert=cert,
                                     key=key, behind=self.behind.server_port))
-        with open(self.dir / "stderr", "wb") as log:
-            self.process = subprocess.Popen(
-                [program, "-c", str(conf), "-p", str(self.dir)],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        try:
-            until("nginx listens", self.listens)
-        except BaseException:
-            self.end()
-            raise
+        self.spawn("-c", conf, "-p", self.dir)
 
     def end(self):
         super().end()

@@ -94,13 +94,19 @@ def verify(lines, before=None):
     return records
 
 
+given = set()
+
+
 def free_port():
     """A port below those that the kernel gives to clients, and above those
     that stand for others in a configuration."""
     while True:
         port = random.randrange(16000, 32000)
+        if port in given:
+            continue
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
+            given.add(port)
             return port
 
 
