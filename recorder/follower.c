@@ -102,7 +102,7 @@ follower_refuse(int fd)
 
 	log_info("follower refused: there are %u already", open_count);
 	len = snprintf(line, sizeof(line), "{\"error\":{\"code\":"
-	    "\"too_many_followers\",\"message\":\"%u followers are served, "
+	    "\"too_many_followers\",\"message\":\"%d followers are served, "
 	    "no more\"}}\n", FOLLOWERS_MAX);
 	/* It gets an end of file in any case. */
 	if (write(fd, line, (size_t)len) == -1)

@@ -210,6 +210,16 @@ on_head(struct h2_stream *hs, struct h2_head *hh, bool end)
 	exchange_open(ex, mismatch);
 }
 
+/* A commit may have found the origin gone. */
+static void
+origin_flush(struct h2_stream *hs)
+{
+	struct exchange	*ex = hs->hs_ex;
+
+	if (ex != NULL && ex->ex_origin != NULL)
+		ex->ex_origin->flush(ex);
+}
+
 /* Before the origin is there, and while it is full, bytes wait. */
 static size_t
 on_data(struct h2_stream *hs, const void *data, size_t len)
@@ -227,9 +237,7 @@ on_data(struct h2_stream *hs, const void *data, size_t len)
 		return 0;
 	memcpy(p, data, len);
 	ex->ex_origin->commit(ex, len);
-	/* The commit may have found the origin gone. */
-	if (hs->hs_ex != NULL && ex->ex_origin != NULL)
-		ex->ex_origin->flush(ex);
+	origin_flush(hs);
 	return len;
 }
 
