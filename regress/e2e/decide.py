@@ -532,8 +532,13 @@ def reload_meanwhile():
         for _ in range(3):
             wait_pending(pair.gate, 1)
             pair.gate.reload(PERSON)
-        question, = wait_pending(pair.gate, 1)
-        same(pair.gate.ctl("answer", question["id"], "allow").returncode, 0)
+
+        def answered():
+            """The engine asks again when it has heard of the reload."""
+            question, = wait_pending(pair.gate, 1)
+            return not pair.gate.ctl("answer", question["id"],
+                                     "allow").returncode
+        until("it is answered", answered)
         same(held.get(), 200)
 
 
