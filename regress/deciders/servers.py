@@ -545,20 +545,23 @@ def http2():
             assert {a.word for a in answers} == {"ALLOW"}, answers
             connections = {a.reason for a in answers}
             assert len(connections) == 1, connections
-            assert connections.pop().startswith("HTTP/2.0 ")
+            assert connections.pop().startswith("HTTP/2.0-")
 
 
 class H2(Nginx):
-    """nginx, taught to answer as a webhook."""
+    """nginx, taught to answer as a webhook.  It hands the question on, to have
+    read it all: an answer before that is an error to libcurl."""
 
     def __init__(self, cert, key):
         import origin
         plain = origin.NGINX
         origin.NGINX = plain.replace("127.0.0.1:{tls} ssl",
                                      "127.0.0.1:{tls} ssl http2").replace(
-            "location /none", "location /answer {{ return 200 "
-            "'{{\"decision\":\"allow\",\"reason\":\"$server_protocol "
-            "$connection\"}}'; }}\n        location /none")
+            "location /none", "location /answer {{ proxy_pass "
+            "http://127.0.0.1:{port}/said?$server_protocol-$connection; }}\n"
+            "        location /said {{ return 200 "
+            "'{{\"decision\":\"allow\",\"reason\":\"$args\"}}'; }}\n"
+            "        location /none")
         try:
             super().__init__(cert, key)
         finally:
