@@ -22,6 +22,7 @@ import contextlib
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -140,6 +141,22 @@ def denied_with_a_body(server):
         assert client.fetch("/get").whole == b"ok"
         assert [s.path for s in both.asked()] == ["/get"]
         one_final_each(both.gate, 4)
+
+
+@cases.case
+def curl_is_told():
+    """A reset after the answer, as if to say that the rest is not needed, is
+    an error to curl: it would not know that it was refused."""
+    with h2_to("h1", rule="method GET") as both:
+        for size in (4, 3 << 20) * 5:
+            done = subprocess.run(
+                ["curl", "-sS", "--http2", "--cacert", both.gate.ca,
+                 "--noproxy", "*", "--connect-to",
+                 f"::127.0.0.1:{both.gate.port(15001)}", "-T", "-", "-w",
+                 "%{http_code}", "-o", os.devnull,
+                 f"https://{both.host()}/{size}"], input=bytes(size),
+                capture_output=True, timeout=WAIT_S, check=False)
+            assert (done.returncode, done.stdout) == (0, b"403"), done
 
 
 @cases.case
