@@ -282,8 +282,8 @@ def count(traffic):
 
 
 STILL_S = 1
-# Requests that the recorder lets pass before it has to say more.
-CREDIT = 2048
+# What fits into its channel; after that nothing is sent, whatever the credit.
+CREDIT = 512
 SILENT = {"policyd": 3, "recorder": CREDIT}
 
 
