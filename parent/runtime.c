@@ -100,6 +100,11 @@ clear_stale(const char *path, const struct sockaddr_un *sun, struct why *why)
 	return 0;
 }
 
+/*
+ * The socket has its mode from its first moment, and is listened on only when
+ * it has its owner: who waits for it is refused until it is served, and never
+ * told that it may not.
+ */
 static int
 control_bind(struct control *co, struct why *why)
 {
@@ -117,13 +122,14 @@ control_bind(struct control *co, struct why *why)
 	    0);
 	if (co->co_fd == -1)
 		return why_set(why, "socket: %s", strerror(errno));
-	old = umask(0777);
+	old = umask(~co->co_mode & 0777);
 	rv = bind(co->co_fd, (struct sockaddr *)&sun, sizeof(sun));
 	umask(old);
 	if (rv == -1)
 		return why_set(why, "%s: %s", co->co_path, strerror(errno));
 	co->co_bound = true;
-	if (listen(co->co_fd, CONTROL_BACKLOG) == -1)
+	if (lchown(co->co_path, co->co_uid, co->co_gid) == -1 ||
+	    listen(co->co_fd, CONTROL_BACKLOG) == -1)
 		return why_set(why, "%s: %s", co->co_path, strerror(errno));
 	return 0;
 }
@@ -186,9 +192,6 @@ control_open(struct control *co, const char *path,
 			return why_set(why, "%s: %s", path, strerror(errno));
 	} else if (control_bind(co, why) == -1)
 		return -1;
-	/* A new socket nobody knows yet; an old one changes at commit. */
-	if (co->co_bound && control_apply(co) == -1)
-		return why_set(why, "%s: %s", path, strerror(errno));
 	if ((co->co_pass = fcntl(co->co_fd, F_DUPFD_CLOEXEC, 0)) == -1)
 		return why_set(why, "%s: %s", path, strerror(errno));
 	return 0;

@@ -250,7 +250,12 @@ def people(who):
                 who, "-j", "-s", folder / "egressd.sock",
                 "pending").stdout or "{}").get("pending")
         until("there is a socket", (folder / "egressd.sock").exists)
-        question, = until("it is pending", shown)
+        def ended():
+            if command.poll() is not None:
+                raise AssertionError(
+                    f"it ended with {command.returncode}: "
+                    f"{command.communicate()}")
+        question, = until("it is pending", lambda: ended() or shown())
         same(question["request"]["path"], "/held")
         done = here.run(who, "-s", folder / "egressd.sock", "answer",
                         question["id"], "allow")

@@ -228,6 +228,40 @@ def stale_socket():
         assert daemon.stop() == 0
 
 
+WAITER = """
+import errno, os, socket, sys
+print("waiting", flush=True)
+while True:
+    with socket.socket(socket.AF_UNIX) as sock:
+        error = sock.connect_ex(sys.argv[1])
+    if error not in (errno.ENOENT, errno.ECONNREFUSED):
+        break
+sys.exit(os.strerror(error) if error else 0)
+"""
+
+
+@cases.case
+def waited_for():
+    """Whoever waits for the socket finds none, or nobody who serves it, until
+    it is served: never one that is not yet its own."""
+    with prepared(user="nobody") as daemon:
+        for _ in range(8):
+            waiter = subprocess.Popen(
+                ["/usr/bin/python3", "-c", WAITER, str(daemon.socket)],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, text=True,
+                user="nobody", extra_groups=[])
+            try:
+                assert waiter.stdout.readline()
+                daemon.start()
+                said = waiter.communicate(timeout=WAIT_S)[1]
+                assert waiter.returncode == 0, said
+            finally:
+                waiter.kill()
+                waiter.communicate()
+            assert daemon.stop() == 0
+
+
 @cases.case
 def in_the_background():
     """Status 0 once it is ready, not before: it answers at once."""
