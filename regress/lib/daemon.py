@@ -32,6 +32,8 @@ import subprocess
 import tempfile
 import time
 
+from case import Skip
+
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("B", TOP / "build")).absolute()
 EGRESSCTL = os.environ.get("EGRESSCTL") or BUILD / "egressctl"
@@ -40,6 +42,7 @@ SANITIZED = bool(os.environ.get("SAN"))
 # Uids that no Debian package takes; every instance may use the same.
 UIDS = "61200 - 61299"
 WAIT_S = 60 if SANITIZED else 20
+LOG_LINES = 25      # of a daemon whose case has failed
 
 POLICY = """
 policy "open" { allow host "api.good.test" }
@@ -163,8 +166,13 @@ class Started:
             self.end()
             raise
 
-    def __exit__(self, *_):
+    def __exit__(self, kind, *_):
+        if kind is not None and kind is not Skip:
+            self.show()
         self.end()
+
+    def show(self):
+        """What may say why a case has failed."""
 
 
 class Daemon(Started):
@@ -249,6 +257,10 @@ class Daemon(Started):
 
     def log(self):
         return self.stderr.read_text(errors="replace")
+
+    def show(self):
+        print("egressd said:", *self.log().splitlines()[-LOG_LINES:],
+              sep="\n  ", flush=True)
 
     def wait(self, seconds=None):
         """The exit status; a negative number is a signal."""
