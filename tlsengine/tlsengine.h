@@ -420,6 +420,7 @@ void		 overdue_remove(struct exchange *);
 /* upstream_tls.c */
 int		 upstream_secure(struct upstream *);
 bool		 upstream_chose_h2(struct upstream *);
+bool		 place_may_speak_h2(const struct place *);
 bool		 place_speaks_h2(const struct place *);
 /* upstream_h1.c, upstream_answer.c */
 extern const struct origin_ops	 origin_h1;
@@ -475,6 +476,7 @@ void		 report_answer(const struct exchange *, const struct h1_str *);
 void		 report_body(struct exchange *, int, uint64_t, const void *,
 		    size_t);
 void		 report_closed(struct exchange *, const char *);
+void		 report_settle(void);
 void		 report_other(enum record_kind, enum protocol, const char *,
 		    uint16_t, const char *);
 

@@ -249,7 +249,7 @@ upstream_dial(struct exchange *ex)
 	TAILQ_INIT(&up->up_waiters);
 	upstream_wait(up, ex);
 	timer_init(&up->up_timer, child_base, up_on_timer, up);
-	if (!up->up_h1_only && place_speaks_h2(&up->up_place))
+	if (!up->up_h1_only && place_may_speak_h2(&up->up_place))
 		upstream_opening(up);
 	LIST_INSERT_HEAD(&dials[up->up_id % DIALS], up, up_hash);
 	return up->up_id;

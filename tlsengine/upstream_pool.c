@@ -93,14 +93,27 @@ same_rule(const struct upstream *up, const struct exchange *ex)
 	    first->ex_ruling.rl_rule == ex->ex_ruling.rl_rule;
 }
 
+/*
+ * Whether a connection that is being opened may serve others besides.  Where
+ * that is not known yet, streams wait to hear, for they come in swarms; a
+ * client of HTTP/1 has one request at a time and a connection for each.
+ */
+static bool
+may_share(const struct exchange *ex)
+{
+	if (ex->ex_raw || ex->ex_request.hd_upgrade.s != NULL)
+		return false;
+	return place_speaks_h2(&ex->ex_place) ||
+	    (ex->ex_asks != NULL && place_may_speak_h2(&ex->ex_place));
+}
+
 /* One that is being opened; before the verdict, under whichever rule. */
 static struct upstream *
 up_to_come(const struct exchange *ex, bool ruled)
 {
 	struct upstream	*up;
 
-	if (ex->ex_raw || ex->ex_request.hd_upgrade.s != NULL ||
-	    !place_speaks_h2(&ex->ex_place))
+	if (!may_share(ex))
 		return NULL;
 	TAILQ_FOREACH(up, &opening, up_entry)
 		if (place_same(&up->up_place, &ex->ex_place) &&

@@ -181,6 +181,15 @@ fail:
 	return -1;
 }
 
+/* Whether it does, or nobody has found out yet. */
+bool
+place_may_speak_h2(const struct place *pc)
+{
+	const struct known	*kn = known_of(pc);
+
+	return pc->pc_scheme == URL_HTTPS && (kn == NULL || kn->kn_h2);
+}
+
 bool
 place_speaks_h2(const struct place *pc)
 {
