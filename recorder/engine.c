@@ -145,22 +145,41 @@ recorder_engine_record_verdict(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
+static struct request *
+answer_request(struct ipc *ip, uint64_t id, uint16_t status,
+    const char *address, const struct msg_bytes *fields)
+{
+	struct request	*rq;
+
+	if ((rq = open_request(ip, id)) == NULL)
+		return NULL;
+	if (!rq->rq_allowed || rq->rq_answered) {
+		ipc_bad(ip, "a second answer to request %llu",
+		    (unsigned long long)id);
+		return NULL;
+	}
+	rq->rq_answered = true;
+	rq->rq_status = status;
+	strlcpy(rq->rq_address, address, sizeof(rq->rq_address));
+	blob_set(&rq->rq_fields[1], fields->data, fields->len);
+	return rq;
+}
+
 static int
 recorder_engine_record_head(struct ipc *ip, const union msg *m)
 {
 	const struct msg_record_head	*mh = &m->record_head;
-	struct request			*rq;
 
-	if ((rq = open_request(ip, mh->request)) == NULL)
-		return -1;
-	if (!rq->rq_allowed || rq->rq_answered)
-		return ipc_bad(ip, "a second answer to request %llu",
-		    (unsigned long long)mh->request);
-	rq->rq_answered = true;
-	rq->rq_status = mh->status;
-	strlcpy(rq->rq_address, mh->address, sizeof(rq->rq_address));
-	blob_set(&rq->rq_fields[1], mh->fields.data, mh->fields.len);
-	return 0;
+	return answer_request(ip, mh->request, mh->status, mh->address,
+	    &mh->fields) != NULL ? 0 : -1;
+}
+
+static void
+body_add(struct blob *bl, const struct msg_bytes *data)
+{
+	size_t	 room = BODY_MAX - bl->bl_len;
+
+	blob_add(bl, data->data, data->len < room ? data->len : room);
 }
 
 static int
@@ -168,17 +187,12 @@ recorder_engine_record_body(struct ipc *ip, const union msg *m)
 {
 	const struct msg_record_body	*mb = &m->record_body;
 	struct request			*rq;
-	struct blob			*bl;
-	size_t				 len = mb->data.len;
 
 	if ((rq = open_request(ip, mb->request)) == NULL)
 		return -1;
 	if (mb->answer > 1)
 		return ipc_bad(ip, "body %u of a request", mb->answer);
-	bl = &rq->rq_body[mb->answer];
-	if (len > BODY_MAX - bl->bl_len)
-		len = BODY_MAX - bl->bl_len;
-	blob_add(bl, mb->data.data, len);
+	body_add(&rq->rq_body[mb->answer], &mb->data);
 	return 0;
 }
 
@@ -196,6 +210,28 @@ recorder_engine_record_closed(struct ipc *ip, const union msg *m)
 		    (unsigned long long)mc->request);
 	record_final(en, rq, mc->failed ? RECORD_REQUEST_FAILED :
 	    RECORD_REQUEST_CLOSED, mc->at, mc->reason, mc);
+	engine_free_request(en, rq);
+	return 0;
+}
+
+/* Its answer was short: all of it at once. */
+static int
+recorder_engine_record_done(struct ipc *ip, const union msg *m)
+{
+	const struct msg_record_done	*md = &m->record_done;
+	const struct msg_record_closed	 mc = {
+		.at = md->at, .bytes_in = md->bytes_in,
+		.bytes_out = md->bytes_out, .request_body = md->request_body,
+		.answer_body = md->answer_body
+	};
+	struct engine			*en = ip->ip_arg;
+	struct request			*rq;
+
+	if ((rq = answer_request(ip, md->request, md->status, md->address,
+	    &md->fields)) == NULL)
+		return -1;
+	body_add(&rq->rq_body[1], &md->data);
+	record_final(en, rq, RECORD_REQUEST_CLOSED, md->at, "", &mc);
 	engine_free_request(en, rq);
 	return 0;
 }
@@ -225,6 +261,7 @@ static const ipc_handler engine_handlers[MSG_MAX] = {
 	[MSG_RECORD_HEAD] = recorder_engine_record_head,
 	[MSG_RECORD_BODY] = recorder_engine_record_body,
 	[MSG_RECORD_CLOSED] = recorder_engine_record_closed,
+	[MSG_RECORD_DONE] = recorder_engine_record_done,
 	[MSG_RECORD_OTHER] = recorder_engine_record_other,
 };
 

@@ -39,7 +39,8 @@
 #define HASH_HEX		64		/* SHA-256 in hex */
 #define SEQ_MAX			((UINT64_C(1) << 53) - 1)	/* of JSON */
 
-#define AUDIT_BATCH		(64 * 1024)	/* bytes: write at once */
+#define AUDIT_BATCH		(256 * 1024)	/* bytes: write at once */
+#define AUDIT_PACE_MS		4		/* else not more often */
 #define AUDIT_TICK_S		1		/* sync, or try again */
 #define ENGINE_PACE_MS		1		/* how often one is heard */
 
