@@ -157,6 +157,7 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	M(RECORD_BODY, record_body, R_ENGINE, R_RECORDER, FD_NEVER, S_OPEN) \
 	M(RECORD_CLOSED, record_closed, R_ENGINE, R_RECORDER, FD_NEVER, \
 	    S_OPEN) \
+	M(RECORD_DONE, record_done, R_ENGINE, R_RECORDER, FD_NEVER, S_OPEN) \
 	M(RECORD_OTHER, record_other, R_ENGINE, R_RECORDER, FD_NEVER, S_OPEN)
 
 #define FIELDS_empty(U8, U16, U32, U64, STR, BYTES)
@@ -393,13 +394,20 @@ enum msg_fd { FD_NEVER, FD_MUST };
 
 /* A piece of a body's beginning; answer 0 is the request's, 1 the reply's. */
 #define FIELDS_record_body(U8, U16, U32, U64, STR, BYTES) \
-	U64(request) U8(answer) BYTES(data, 4096)
+	U64(request) U8(answer) BYTES(data, PIECE_LEN)
 
 /* failed: the request was allowed and did not end cleanly; then why. */
 #define FIELDS_record_closed(U8, U16, U32, U64, STR, BYTES) \
 	U64(request) U64(at) U8(failed) U64(bytes_in) U64(bytes_out) \
 	U64(request_body) U64(answer_body) \
 	BYTES(request_hash, 32) BYTES(answer_hash, 32) STR(reason, PATH_LEN)
+
+/* RECORD_HEAD, RECORD_BODY and RECORD_CLOSED of an answer that was short. */
+#define FIELDS_record_done(U8, U16, U32, U64, STR, BYTES) \
+	U64(request) U64(at) U64(bytes_in) U64(bytes_out) \
+	U64(request_body) U64(answer_body) U16(status) \
+	STR(address, ADDRESS_LEN) BYTES(fields, FIELDS_LEN) \
+	BYTES(data, PIECE_LEN)
 
 /* What never became a request: a refused connection, a name asked. */
 #define FIELDS_record_other(U8, U16, U32, U64, STR, BYTES) \
@@ -422,7 +430,7 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	S(record_session) S(box_listen) S(box_ready) S(box_trust) S(box_go) \
 	S(ask) S(verdict) S(grant) S(dialed) S(dial_failed) S(socket_kind) \
 	S(credit) S(record_opened) S(record_verdict) S(record_head) \
-	S(record_body) S(record_closed) S(record_other)
+	S(record_body) S(record_closed) S(record_done) S(record_other)
 
 enum msg_type {
 	MSG_NONE,

@@ -54,6 +54,7 @@ enum role {
 #define METHOD_LEN	32
 #define URL_LEN		16384	/* path and query of a request */
 #define FIELDS_LEN	32768	/* all field lines of a head */
+#define PIECE_LEN	4096	/* of a body's beginning */
 #define QUESTION_LEN	49152	/* JSON that a decider is asked with */
 #define TEXT_LEN	8192	/* error text that goes back to a client */
 

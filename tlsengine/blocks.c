@@ -39,6 +39,8 @@ blocks_get(struct blocks *bk)
 		return malloc(bk->bk_size);
 	bk->bk_free = bl->bl_next;
 	bk->bk_kept--;
+	/* With hundreds in use the next one has left the nearer caches. */
+	__builtin_prefetch(bk->bk_free, 1);
 	return bl;
 }
 

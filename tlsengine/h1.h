@@ -142,8 +142,8 @@ struct h1_head {
 	 * of a response, only in a 101.
 	 */
 	struct h1_str	 hd_upgrade;
-	struct h1_field	 hd_fields[H1_FIELDS_MAX];
 	size_t		 hd_nfields;
+	struct h1_field	 hd_fields[H1_FIELDS_MAX];
 };
 
 /*

@@ -286,7 +286,6 @@ parser_init(struct h1_parser *pa, const char *buf, size_t len,
     struct h1_head *hd, struct h1_error *err)
 {
 	memset(hd, 0, offsetof(struct h1_head, hd_fields));
-	hd->hd_nfields = 0;
 	memset(pa, 0, sizeof(*pa));
 	pa->pa_p = buf;
 	pa->pa_end = buf + len;

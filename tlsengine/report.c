@@ -17,7 +17,9 @@
 /*
  * tlsengine runs this: what the recorder is told.  It keeps the request from
  * its opening to its final record, so each fact is sent once.  A request may
- * only be opened on a credit of the recorder's.
+ * only be opened on a credit of the recorder's.  Most answers are short and
+ * come whole: the one that has come last is held back for a moment, so that
+ * its head, its body and its end are one message.
  */
 
 #include <string.h>
@@ -29,6 +31,16 @@
 static uint32_t	 credits;
 static bool	 held;		/* records would be lost */
 static uint64_t	 last_request;
+
+static struct {
+	uint64_t	 an_of;		/* the request; 0: none is held back */
+	uint16_t	 an_status;
+	char		 an_address[ADDRESS_LEN + 1];
+	size_t		 an_flen;
+	size_t		 an_dlen;
+	char		 an_fields[FIELDS_LEN];
+	char		 an_data[PIECE_LEN];
+} answer;
 
 bool
 report_credit(void)
@@ -106,22 +118,63 @@ report_verdict(const struct exchange *ex)
 	    .decider = rl->rl_decider, .waited_ms = rl->rl_waited_ms);
 }
 
+static void
+send_body(uint64_t request, int of_answer, const char *data, size_t len)
+{
+	ipc_send(recorder, -1, RECORD_BODY, record_body, .request = request,
+	    .answer = of_answer, .data = { data, len });
+}
+
+/* It is longer, or something else comes first. */
+void
+report_settle(void)
+{
+	if (answer.an_of == 0)
+		return;
+	ipc_send(recorder, -1, RECORD_HEAD, record_head,
+	    .request = answer.an_of, .status = answer.an_status,
+	    .address = answer.an_address,
+	    .fields = { answer.an_fields, answer.an_flen });
+	if (answer.an_dlen > 0)
+		send_body(answer.an_of, 1, answer.an_data, answer.an_dlen);
+	answer.an_of = 0;
+}
+
 void
 report_answer(const struct exchange *ex, const struct h1_str *fields)
 {
-	ipc_send(recorder, -1, RECORD_HEAD, record_head,
-	    .request = ex->ex_id, .status = ex->ex_status,
-	    .address = ex->ex_up->up_address,
-	    .fields = { fields->s, fields->len < FIELDS_LEN ? fields->len :
-	    FIELDS_LEN });
+	report_settle();
+	answer.an_of = ex->ex_id;
+	answer.an_status = ex->ex_status;
+	strlcpy(answer.an_address, ex->ex_up->up_address,
+	    sizeof(answer.an_address));
+	answer.an_flen = fields->len < FIELDS_LEN ? fields->len : FIELDS_LEN;
+	if (answer.an_flen > 0)
+		memcpy(answer.an_fields, fields->s, answer.an_flen);
+	answer.an_dlen = 0;
+}
+
+/* Whether it is the answer that is held back, and there is room for more. */
+static bool
+add_body(uint64_t request, const void *data, size_t len)
+{
+	if (answer.an_of != request)
+		return false;
+	if (len > sizeof(answer.an_data) - answer.an_dlen) {
+		report_settle();
+		return false;
+	}
+	memcpy(answer.an_data + answer.an_dlen, data, len);
+	answer.an_dlen += len;
+	return true;
 }
 
 /* A body that was not hashed from its beginning has no hash. */
 static void
-hash_body(struct exchange *ex, int answer, uint64_t before, const void *data,
-    size_t len)
+hash_body(struct exchange *ex, int of_answer, uint64_t before,
+    const void *data, size_t len)
 {
-	EVP_MD_CTX	**ctx = &ex->ex_hash[answer];
+	EVP_MD_CTX	**ctx = &ex->ex_hash[of_answer];
 
 	if (before == 0 && settings.st_capture_hash &&
 	    ((*ctx = EVP_MD_CTX_new()) == NULL ||
@@ -143,7 +196,7 @@ hash_end(EVP_MD_CTX *ctx, unsigned char *out)
 
 /* The beginning of a body, as far as the policy wants to see it. */
 void
-report_body(struct exchange *ex, int answer, uint64_t before,
+report_body(struct exchange *ex, int of_answer, uint64_t before,
     const void *data, size_t len)
 {
 	const char	*p = data;
@@ -151,16 +204,31 @@ report_body(struct exchange *ex, int answer, uint64_t before,
 
 	if (ex->ex_raw)
 		return;
-	hash_body(ex, answer, before, data, len);
+	hash_body(ex, of_answer, before, data, len);
 	if (before >= settings.st_capture)
 		return;
 	if (len > settings.st_capture - before)
 		len = settings.st_capture - before;
+	if (of_answer && add_body(ex->ex_id, data, len))
+		return;
 	for (; len > 0; p += n, len -= n) {
-		n = len < 4096 ? len : 4096;
-		ipc_send(recorder, -1, RECORD_BODY, record_body,
-		    .request = ex->ex_id, .answer = answer, .data = { p, n });
+		n = len < PIECE_LEN ? len : PIECE_LEN;
+		send_body(ex->ex_id, of_answer, p, n);
 	}
+}
+
+static void
+report_done(const struct exchange *ex)
+{
+	ipc_send(recorder, -1, RECORD_DONE, record_done, .request = ex->ex_id,
+	    .at = now_ns(), .bytes_in = ex->ex_bytes_in,
+	    .bytes_out = ex->ex_bytes_out,
+	    .request_body = ex->ex_request_body,
+	    .answer_body = ex->ex_answer_body, .status = answer.an_status,
+	    .address = answer.an_address,
+	    .fields = { answer.an_fields, answer.an_flen },
+	    .data = { answer.an_data, answer.an_dlen });
+	answer.an_of = 0;
 }
 
 /* The final record of an allowed request; why is NULL if all went well. */
@@ -171,6 +239,14 @@ report_closed(struct exchange *ex, const char *why)
 
 	if (ex->ex_origin != NULL)
 		ex->ex_origin->tally(ex);
+	if (answer.an_of == ex->ex_id) {
+		if (why == NULL && ex->ex_hash[0] == NULL &&
+		    ex->ex_hash[1] == NULL) {
+			report_done(ex);
+			return;
+		}
+		report_settle();
+	}
 	ipc_send(recorder, -1, RECORD_CLOSED, record_closed,
 	    .request = ex->ex_id, .at = now_ns(), .failed = why != NULL,
 	    .bytes_in = ex->ex_bytes_in, .bytes_out = ex->ex_bytes_out,

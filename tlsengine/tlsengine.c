@@ -276,7 +276,10 @@ tlsengine_channel(const struct msg_channel *mc, int fd)
 static bool
 tlsengine_barrier(void)
 {
-	return recorder == NULL || ipc_push(recorder);
+	if (recorder == NULL)
+		return true;
+	report_settle();
+	return ipc_push(recorder);
 }
 
 /*

@@ -153,6 +153,8 @@ look(void)
 	ssize_t	 n;
 
 	settle();
+	/* A second one waits a little for company. */
+	audit_flush();
 	CHECK((n = pread(file, text, sizeof(text) - 1, 0)) != -1);
 	text[n] = '\0';
 	line = text;
@@ -262,6 +264,34 @@ TEST(allowed_at_once)
 	expect("request_closed", T_LATER, FINAL("7-1", T_LATER, "null",
 	    "\"matched_rule\":{\"index\":3,\"kind\":\"allow\"}"));
 	CHECK_STR(gone_why, "RECORD_VERDICT: verdict 0 on request 2");
+}
+
+/* A short answer: head, body and end in one message. */
+TEST(done)
+{
+	setup();
+	OPEN(1, .inspected = 1, .allowed = 1, .rule = RULE_NONE);
+	ipc_send(engine, -1, RECORD_BODY, record_body, .request = 1,
+	    .data = FIELDS("up"));
+	ipc_send(engine, -1, RECORD_DONE, record_done, .request = 1,
+	    .at = LATER, .bytes_in = 10, .bytes_out = 20, .request_body = 2,
+	    .answer_body = 5, .status = 404, .address = "192.0.2.1",
+	    .fields = FIELDS("Server: s\r\n"), .data = FIELDS("down"));
+	look();
+	expect("request_opened", T_AT, "\"request\":{" IDENTITY("7-1") "}");
+	expect("request_allowed", T_AT, "\"request\":{" IDENTITY("7-1") "},"
+	    "\"matched_rule\":null");
+	expect("request_closed", T_LATER, "\"request\":{" IDENTITY("7-1") ","
+	    "\"request_headers\":{},\"response_status\":404,"
+	    "\"response_headers\":{\"Server\":\"s\"},"
+	    "\"request_body\":{\"sha256\":null,\"bytes\":2,"
+	    "\"preview\":\"up\",\"truncated\":false},"
+	    "\"response_body\":{\"sha256\":null,\"bytes\":5,"
+	    "\"preview\":\"down\",\"truncated\":true},"
+	    "\"started_at\":" T_AT ",\"finished_at\":" T_LATER ","
+	    "\"address\":\"192.0.2.1\"},\"bytes_in\":10,\"bytes_out\":20,"
+	    "\"reason\":null,\"matched_rule\":null");
+	expect(NULL, NULL, NULL);
 }
 
 #define DECIDER	"\"decider\":{\"name\":\"llm\",\"latency_ms\":1234}," \
@@ -424,6 +454,17 @@ TEST(what_is_bad)
 		ipc_send(engine, -1, RECORD_HEAD, record_head, .request = 1);
 	settle();
 	CHECK_STR(gone_why, "RECORD_HEAD: a second answer to request 1");
+	setup();
+	OPEN(1, .allowed = 1);
+	ipc_send(engine, -1, RECORD_HEAD, record_head, .request = 1);
+	ipc_send(engine, -1, RECORD_DONE, record_done, .request = 1);
+	settle();
+	CHECK_STR(gone_why, "RECORD_DONE: a second answer to request 1");
+	setup();
+	OPEN(1);
+	ipc_send(engine, -1, RECORD_DONE, record_done, .request = 1);
+	settle();
+	CHECK_STR(gone_why, "RECORD_DONE: a second answer to request 1");
 }
 
 TEST_MAIN("record")
