@@ -31,8 +31,10 @@
 #include <string.h>
 #include <time.h>
 
+/* The way around it costs an allocation and a look-up for every line. */
+#define OPENSSL_SUPPRESS_DEPRECATED
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
+#include <openssl/sha.h>
 
 #include "log.h"
 #include "recorder.h"
@@ -44,23 +46,16 @@
 static struct link	 tip;		/* the last number and line */
 static struct line	 current;	/* between begin and end */
 static struct jsonw	 writer;
-static EVP_MD_CTX	*digest;
 
 /*
- * Begin a chain, and load what libc and libcrypto would look for at first
- * use: the digest, the time zone.  libcrypto's own configuration file could
- * name other code to run and is not read.
+ * Begin a chain, and load what libc would look for at first use, the time
+ * zone.  libcrypto's own configuration file could name other code to run and
+ * is not read.
  */
 void
 chain_init(void)
 {
-	struct link	 unused;
-
 	OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
-	if (digest == NULL && ((digest = EVP_MD_CTX_new()) == NULL ||
-	    !EVP_DigestInit_ex(digest, EVP_sha256(), NULL)))
-		fatalx("SHA-256: libcrypto cannot do it");
-	chain_hash(&unused, "", 0);
 	chain_time(chain_now());
 	jsonw_free(&writer);
 	/* One byte is for the newline. */
@@ -100,15 +95,14 @@ chain_hex(char *out, const void *bytes, size_t len)
 	}
 }
 
-/* The digest begins as the one before it: to name it is to look it up. */
 void
 chain_hash(struct link *li, const char *text, size_t len)
 {
 	unsigned char	 sum[HASH_HEX / 2];
+	SHA256_CTX	 ctx;
 
-	if (!EVP_DigestInit_ex(digest, NULL, NULL) ||
-	    !EVP_DigestUpdate(digest, text, len) ||
-	    !EVP_DigestFinal_ex(digest, sum, NULL))
+	if (!SHA256_Init(&ctx) || !SHA256_Update(&ctx, text, len) ||
+	    !SHA256_Final(sum, &ctx))
 		fatalx("SHA-256: libcrypto failed");
 	chain_hex(li->li_hash, sum, sizeof(sum));
 	li->li_hash[HASH_HEX] = '\0';
