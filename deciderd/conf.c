@@ -169,7 +169,7 @@ deciderd_parent_conf_file(struct ipc *ip, const union msg *m)
 		return conf_text(ip, &de->de_prompt, PROMPT_LEN, "prompt",
 		    de->de_name);
 	case FILE_TRUST:
-		return conf_text(ip, &de->de_trust, TRUST_LEN, "trust",
+		return conf_text(ip, &de->de_bundle, TRUST_LEN, "trust",
 		    de->de_name);
 	case FILE_KEY:
 		return child_read_file(ip, m, de->de_files, de->de_name,

@@ -71,7 +71,8 @@ decider_unref(struct decider *de)
 		secret_free(de->de_files[i]);
 	secret_free(de->de_auth);
 	free(de->de_prompt.tx_data);
-	free(de->de_trust.tx_data);
+	free(de->de_bundle.tx_data);
+	trust_unref(de->de_trust);
 	free(de);
 }
 
@@ -148,6 +149,12 @@ decider_ready(struct decider *de, char *why, size_t len)
 	    !agent_prompt_fits(&de->de_prompt)) {
 		snprintf(why, len, "prompt file of \"%s\": not UTF-8 text",
 		    de->de_name);
+		return -1;
+	}
+	if (de->de_place.pc_tls && de->de_bundle.tx_data != NULL &&
+	    (de->de_trust = trust_take(&de->de_bundle)) == NULL) {
+		snprintf(why, len, "trust file of \"%s\": not certificates in "
+		    "PEM form", de->de_name);
 		return -1;
 	}
 	add_header(de, "Content-Type: application/json");

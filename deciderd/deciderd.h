@@ -55,6 +55,7 @@ struct call;
 struct decider;
 struct program;
 struct stream;
+struct trust;
 
 /* What the parent opens for us; whoever asks for it embeds one of these. */
 struct helper {
@@ -102,10 +103,12 @@ struct decider {
 	char			 de_model[NAME_LEN + 1];
 	struct secret		*de_files[FILE_KIND_MAX];	/* the key */
 	struct text		 de_prompt;
-	struct text		 de_trust;
+	struct text		 de_bundle;	/* until de_trust is made */
+	struct trust		*de_trust;
 	struct place		 de_place;
 	struct secret		*de_auth;	/* the header with the key */
 	struct curl_slist	 de_headers[HEADERS_MAX];
+	uint64_t		 de_rest_until_ms;
 	struct stream		*de_stream;
 };
 TAILQ_HEAD(deciders, decider);
@@ -206,5 +209,10 @@ void	 reply_text(const char *, size_t, bool, struct reply *);
 /* stream.c */
 struct stream	*stream_new(struct decider *);
 void	 stream_free(struct stream *);
+
+/* trust.c */
+struct trust	*trust_take(struct text *);
+void	 trust_unref(struct trust *);
+CURLcode trust_set(struct trust *, CURL *);
 
 #endif /* DECIDERD_H */

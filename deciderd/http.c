@@ -29,6 +29,7 @@
 #define CONNECTIONS_MAX	1024
 #define IDLE_MAX	64	/* connections kept for the next question */
 #define HEAD_LEN	(64 * 1024)
+#define REST_MAX_S	60	/* whatever a server asks for */
 
 /* A question on its way through libcurl. */
 struct call {
@@ -141,6 +142,17 @@ http_warm(void)
 
 /* ---- what comes back ---- */
 
+/* A later answer to an earlier question does not cut a rest short. */
+static void
+decider_rest(struct decider *de, curl_off_t wait)
+{
+	uint64_t	 until = now_ms() + 1000 *
+	    (uint64_t)(wait < REST_MAX_S ? wait : REST_MAX_S);
+
+	if (until > de->de_rest_until_ms)
+		de->de_rest_until_ms = until;
+}
+
 static size_t
 take_head(char *data, size_t size, size_t n, void *arg)
 {
@@ -177,11 +189,12 @@ call_status(struct call *ca, long status)
 	curl_off_t	 wait = 0;
 
 	curl_easy_getinfo(ca->ca_easy, CURLINFO_RETRY_AFTER, &wait);
-	if ((status == 429 || status == 503) && wait > 0)
+	if ((status == 429 || status == 503) && wait > 0) {
+		decider_rest(ca->ca_question->qu_decider, wait);
 		question_finish(ca->ca_question, ANSWER_ERROR,
 		    "status %ld, retry after %lld s", status,
 		    (long long)wait);
-	else
+	} else
 		question_finish(ca->ca_question, ANSWER_ERROR, "status %ld",
 		    status);
 }
@@ -225,9 +238,7 @@ call_done(struct call *ca, CURLcode code)
 static CURLcode
 set_transport(struct call *ca, struct decider *de)
 {
-	struct curl_blob	 trust = { de->de_trust.tx_data,
-	    de->de_trust.tx_len, CURL_BLOB_NOCOPY };
-	CURLcode		 rv;
+	CURLcode	 rv;
 
 #define SET(option, value)						\
 	if ((rv = curl_easy_setopt(ca->ca_easy, CURLOPT_##option,	\
@@ -246,8 +257,9 @@ set_transport(struct call *ca, struct decider *de)
 	SET(SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
 	SET(SSL_VERIFYPEER, 1L);
 	SET(SSL_VERIFYHOST, 2L);
-	if (de->de_place.pc_tls)
-		SET(CAINFO_BLOB, &trust);
+	if (de->de_place.pc_tls &&
+	    (rv = trust_set(de->de_trust, ca->ca_easy)) != CURLE_OK)
+		return rv;
 	if (de->de_place.pc_known != NULL) {
 		ca->ca_resolve = curl_slist_append(NULL,
 		    de->de_place.pc_known);
@@ -291,7 +303,7 @@ http_found(struct question *qu)
 	struct call	*ca = qu->qu_call;
 	CURLcode	 rv;
 
-	if (de->de_place.pc_tls && de->de_trust.tx_data == NULL) {
+	if (de->de_place.pc_tls && de->de_trust == NULL) {
 		question_finish(qu, ANSWER_ERROR, "there are no certificates "
 		    "to verify it with");
 		return;
@@ -312,12 +324,19 @@ static void
 http_begin(struct question *qu)
 {
 	struct call	*ca;
+	uint64_t	 now = now_ms();
+	uint64_t	 rest = qu->qu_decider->de_rest_until_ms;
 
 	if ((ca = calloc(1, sizeof(*ca))) == NULL)
 		fatal("%s", __func__);
 	ca->ca_question = qu;
 	qu->qu_call = ca;
-	place_want(qu);
+	if (now < rest)
+		question_finish(qu, ANSWER_ERROR, "not asked, as it wants to "
+		    "be left alone for another %llu s",
+		    (unsigned long long)(rest - now + 999) / 1000);
+	else
+		place_want(qu);
 }
 
 /* Never within a call of libcurl's: deadlines and answers have their turn. */

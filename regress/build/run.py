@@ -40,7 +40,8 @@ ALLOWED = {
     "libexec/egressd-recorder": DAEMON | {"libcrypto.so.3"},
     "libexec/egressd-dialer": DAEMON | {"libcares.so.2"},
     "libexec/egressd-deciderd": DAEMON | {
-        "libcjson.so.1", "libcurl.so.4", "libcares.so.2", "libsodium.so.23"},
+        "libcjson.so.1", "libcurl.so.4", "libcares.so.2", "libsodium.so.23",
+        "libssl.so.3", "libcrypto.so.3"},
     "libexec/egressd-k8sd": DAEMON | {
         "libcjson.so.1", "libcurl.so.4", "libcares.so.2", "libsodium.so.23",
         "libyaml-0.so.2", "libwslay.so.1"},

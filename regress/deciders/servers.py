@@ -319,6 +319,64 @@ def status(which):
         assert len(server.requests) == 1, "it tried again"
 
 
+def left_alone(message):
+    """For how many seconds, as an answer says that was no question."""
+    words, _, rest = message.reason.partition(" another ")
+    assert words == "not asked, as it wants to be left alone for", message
+    return int(rest.removesuffix(" s"))
+
+
+@cases.each([429, 503])
+def rests(code):
+    """While it wants to be left alone it is, and others are asked."""
+    with StandinDecider(lambda _: (code, {"Retry-After": "2"}, ALLOW)) as \
+            server, StandinDecider() as other, Deciderd(
+                webhook(server), webhook(other, name="second")) as d:
+        begin = time.monotonic()
+        d.gives("guard", "ERROR", f"status {code}, retry after 2 s")
+        server.says(ALLOW)
+        assert 1 <= left_alone(d.gives("guard", "ERROR")) <= 2
+        d.gives("second", "ALLOW")
+        while (message := d.ask("guard")).word == "ERROR":
+            assert left_alone(message) <= 2, message.reason
+            assert len(server.requests) == 1, "it was asked"
+        took = time.monotonic() - begin
+        assert message.word == "ALLOW" and 2 <= took < 10, (message, took)
+
+
+RESTS = {"long": {"Retry-After": "100000"},
+         "date": {"Retry-After": "Fri, 31 Dec 2999 23:59:59 GMT"}}
+
+
+@cases.each(RESTS)
+def rests_a_minute_at_most(name):
+    """Whatever the server says; a reload is a new beginning."""
+    with StandinDecider(lambda _: (429, RESTS[name], ALLOW)) as server, \
+            Deciderd(webhook(server)) as d:
+        d.gives("guard", "ERROR")
+        assert 40 <= left_alone(d.gives("guard", "ERROR")) <= 60
+        assert len(server.requests) == 1, "it was asked"
+        server.says(ALLOW)
+        d.conf(webhook(server))
+        d.gives("guard", "ALLOW")
+
+
+NO_RESTS = {"zero": (429, "0"), "past": (429, "Sat, 01 Jan 2000 00:00:00 GMT"),
+            "words": (503, "soon"), "negative": (503, "-5"),
+            "other_status": (500, "30")}
+
+
+@cases.each(NO_RESTS)
+def rests_not(name):
+    """What is no time, or of another status, keeps nobody away."""
+    code, wait = NO_RESTS[name]
+    with StandinDecider(lambda _: (code, {"Retry-After": wait}, ALLOW)) as \
+            server, Deciderd(webhook(server)) as d:
+        d.gives("guard", "ERROR", f"status {code}")
+        server.says(ALLOW)
+        d.gives("guard", "ALLOW")
+
+
 @cases.case
 def redirect():
     """Not followed, neither elsewhere nor on the same server."""
@@ -408,6 +466,91 @@ def untrusted_certificate():
 def wrong_name():
     why = untrusted(StandinDecider(names=("elsewhere.test",)))
     assert "127.0.0.1" in why, why
+
+
+@cases.case
+def expired():
+    why = untrusted(StandinDecider(days=-1))
+    assert "expired" in why, why
+
+
+@cases.case
+def root_beside_strangers():
+    """Any certificate of the bundle will do, wherever it stands."""
+    bundle = trust("stranger") + b"a comment\n" + trust() + trust("other")
+    with StandinDecider() as server, \
+            Deciderd(webhook(server, trust=bundle)) as d:
+        d.gives("guard", "ALLOW")
+
+
+@cases.case
+def anchor_is_no_root():
+    """The certificate of the server itself, and of no other server."""
+    cert, _ = authority("root").leaf("localhost", "127.0.0.1")
+    with StandinDecider() as server, \
+            Deciderd(webhook(server, trust=cert.read_bytes())) as d:
+        d.gives("guard", "ALLOW")
+    cert, _ = authority("root").leaf("elsewhere.test")
+    why = untrusted(StandinDecider(), trust=cert.read_bytes())
+    assert "certificate" in why, why
+
+
+@cases.case
+def trust_is_not_lent():
+    """A connection that one bundle has vouched for is not used by a decider
+    with another, in the same generation or in the next."""
+    with StandinDecider() as server:
+        good = webhook(server)
+        bad = webhook(server, name="second", trust=trust("stranger"))
+        # The first certificate is the same, the one that counts is not.
+        tail = webhook(server, name="third",
+                       trust=trust("stranger") + trust())
+        with Deciderd(good, bad, tail) as d:
+            d.gives("guard", "ALLOW")
+            d.gives("third", "ALLOW")
+            d.gives("second", "ERROR")
+            d.conf({**bad, "name": "guard"})
+            d.gives("guard", "ERROR")
+            assert len(server.requests) == 2, "it was asked"
+            d.conf({**good, "trust": trust("other") + trust()})
+            d.gives("guard", "ALLOW")
+
+
+@cases.case
+def connection_outlives_reload():
+    """Of an unchanged decider."""
+    with StandinDecider() as server, Deciderd(webhook(server)) as d:
+        d.gives("guard", "ALLOW")
+        d.conf(webhook(server))
+        d.gives("guard", "ALLOW")
+        first, second = server.requests
+        assert first.peer == second.peer, "another connection"
+
+
+def used(d):
+    """Milliseconds of its processor's time."""
+    stat = pathlib.Path(f"/proc/{d.process.pid}/schedstat").read_text()
+    return int(stat.split()[0]) / 1e6
+
+
+@cases.case
+def parsed_once():
+    """A long bundle costs time when it comes: not again with the next
+    decider, the next generation or the next connection."""
+    close = 200, {"Connection": "close"}, ALLOW
+    with StandinDecider(lambda _: close) as server, Deciderd() as d:
+        both = [webhook(server, name=name, trust=trust() * 1000)
+                for name in ("guard", "second")]
+        marks = [used(d)]
+        for step in ((lambda: d.conf(both[0])), (lambda: d.conf(*both)),
+                     (lambda: d.gives("guard", "ALLOW")),
+                     (lambda: d.gives("second", "ALLOW"))):
+            step()
+            marks.append(used(d))
+        first, *rest = (b - a for a, b in zip(marks, marks[1:]))
+        assert len({r.peer for r in server.requests}) == 2
+        print(f"parsed in {first:.0f} ms, then {rest}")
+        assert max(rest) < first / 4, (first, rest)
 
 
 @cases.case
@@ -632,6 +775,9 @@ REFUSED = {
     "prompt_private_use": {"prompt": "\uef80"},
     "prompt_empty": {"prompt": b""},
     "prompt_huge": {"prompt": b"x" * 65537},
+    "trust_not_pem": {"trust": b"none"},
+    "trust_cut_short": {"trust": trust() + trust("other")[:300]},
+    "trust_not_base64": {"trust": trust().replace(b"M", b"!")},
     "url_of_another_kind": {"url": "https://exa mple/"},
     "url_with_an_empty_label": {"url": "https://a..b/"},
 }

@@ -96,8 +96,7 @@ def wrong_answers(style):
             "decision": ["allow"]})), bad, ""),
         "huge": (lambda _: (200, {}, says(style, {
             **ALLOW, "reason": "x" * 70000})), bad, "65536"),
-        "429": (lambda _: (429, {"Retry-After": "17"}, says(style, ALLOW)),
-                error, "status 429, retry after 17 s"),
+        "429": (lambda _: (429, {}, says(style, ALLOW)), error, "status 429"),
         "500": (lambda _: (500, {}, says(style, ALLOW)), error, "status 500"),
     }
 
@@ -139,6 +138,20 @@ def failed(pair, path, reason, detail):
     same(failure["reason"], reason)
     assert detail in failure["decider"]["detail"], failure
     assert not pair.arrived(path.encode())
+
+
+@cases.case
+def rests():
+    """A model that wants to be left alone is not asked, and both are on
+    record."""
+    with Model("anthropic") as model, judged(
+            f'decide "guard" host "{GOOD}" cache off', model.conf(),
+            tls=True) as pair:
+        model.says(lambda _: (429, {"Retry-After": "17"}, ALLOW))
+        failed(pair, "/first", "decider_error", "status 429, retry after 17 s")
+        model.decides(ALLOW)
+        failed(pair, "/second", "decider_error", "not asked, as it wants to")
+        same(len(model.requests), 1)
 
 
 HOSTILE = (

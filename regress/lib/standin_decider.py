@@ -94,7 +94,7 @@ class StandinDecider(socketserver.ThreadingMixIn, http.server.HTTPServer):
     request_queue_size = 512
 
     def __init__(self, answer=None, names=("localhost", "127.0.0.1"),
-                 signer="root", tls=True):
+                 signer="root", tls=True, days=10):
         super().__init__(("127.0.0.1", 0), Handler)
         self.requests = []
         self.says(answer or ALLOW)
@@ -102,7 +102,8 @@ class StandinDecider(socketserver.ThreadingMixIn, http.server.HTTPServer):
         self.scheme = "https" if tls else "http"
         if tls:
             context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-            context.load_cert_chain(*authority(signer).leaf(*names))
+            context.load_cert_chain(*authority(signer).leaf(
+                *names, days=days))
             self.socket = context.wrap_socket(
                 self.socket, server_side=True, do_handshake_on_connect=False)
 
