@@ -47,7 +47,9 @@ static void
 engine_free_request(struct engine *en, struct request *rq)
 {
 	request_free(&en->en_requests, rq);
-	if (++en->en_spent < CREDIT_BATCH)
+	/* One that is short of credit cannot wait for the batch. */
+	if (++en->en_spent < CREDIT_BATCH && en->en_requests.rs_count +
+	    en->en_spent < CREDIT_MAX - CREDIT_BATCH)
 		return;
 	ipc_send(en->en_ipc, -1, CREDIT, credit, .count = en->en_spent,
 	    .hold = on_hold(en));

@@ -207,6 +207,9 @@ conn_relay(struct conn *cn)
 		if (exchange_request_data(ex, p, n) == -1)
 			return;
 		ex->ex_origin->commit(ex, n);
+		/* Which may have found the stream reset. */
+		if (cn->cn_dead)
+			return;
 	}
 	end = p != NULL && (n == 0 || (n == -1 && errno != EAGAIN));
 	if (i == IO_SHARE)

@@ -39,6 +39,7 @@ conn_fill(struct conn *cn)
 
 	if (cn->cn_in == NULL &&
 	    (cn->cn_in = blocks_get(&in_blocks)) == NULL) {
+		conn_gone(cn);
 		conn_free(cn);
 		return -1;
 	}
@@ -57,6 +58,8 @@ conn_fill(struct conn *cn)
 		conn_last(cn);
 		return -1;
 	}
+	if (cn->cn_state == CONN_FIRST && raw_refuse(cn, "stream_broken"))
+		return -1;
 	conn_gone(cn);
 	if (cn->cn_io.io_ssl != NULL && cn->cn_requests == 0)
 		/* Some clients look at the certificate only now. */

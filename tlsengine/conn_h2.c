@@ -220,7 +220,19 @@ origin_flush(struct h2_stream *hs)
 		ex->ex_origin->flush(ex);
 }
 
-/* Before the origin is there, and while it is full, bytes wait. */
+/*
+ * Whether the origin is there and takes a body.  What is meant for a tunnel
+ * waits until there is one: an origin that does not open it would read those
+ * bytes as the next request, which nobody has judged.
+ */
+static bool
+is_open(const struct exchange *ex)
+{
+	return ex->ex_origin != NULL &&
+	    (ex->ex_request.hd_upgrade.s == NULL || ex->ex_upgraded);
+}
+
+/* Until then, and while it is full, bytes wait. */
 static size_t
 on_data(struct h2_stream *hs, const void *data, size_t len)
 {
@@ -228,8 +240,7 @@ on_data(struct h2_stream *hs, const void *data, size_t len)
 	size_t		 room;
 	void		*p;
 
-	if (ex->ex_origin == NULL ||
-	    (p = ex->ex_origin->reserve(ex, &room)) == NULL)
+	if (!is_open(ex) || (p = ex->ex_origin->reserve(ex, &room)) == NULL)
 		return 0;
 	if (len > room)
 		len = room;
@@ -246,7 +257,7 @@ on_end(struct h2_stream *hs)
 {
 	struct exchange	*ex = hs->hs_ex;
 
-	if (ex->ex_origin == NULL)
+	if (!is_open(ex))
 		hs->hs_in_told = false;
 	else
 		exchange_request_end(ex, h2_trailers(hs));
@@ -305,6 +316,9 @@ client_answer(struct exchange *ex, struct h1_out_response *os)
 	/* To be told that the body may be sent is of no use any more. */
 	if (os->os_status == 100 && hs->hs_in_end)
 		return 0;
+	/* It would take the answer for its tunnel (RFC 8441, 5). */
+	if (ex->ex_request.hd_upgrade.s != NULL && os->os_status / 100 == 2)
+		return -1;
 	end = os->os_status != 101 && has_no_body(ex, os);
 	if (h2_nv_response(&nv, os) == -1)
 		return -1;
@@ -357,7 +371,7 @@ static void
 client_go(struct exchange *ex)
 {
 	/* A head does not wait for a body that may be long in coming. */
-	if (!ex->ex_asks->hs_in_end)
+	if (!ex->ex_asks->hs_in_end || ex->ex_request.hd_upgrade.s != NULL)
 		ex->ex_origin->flush(ex);
 	h2_pump(ex->ex_asks);
 }

@@ -94,16 +94,20 @@ conn_ask(struct conn *cn)
 }
 
 /* From here on it has a record. */
-static void
-raw_open(struct exchange *ex, int status, const char *why)
+void
+raw_record(struct exchange *ex)
 {
-	struct conn	*cn = ex->ex_conn;
-
-	conn_wait(cn);
-	ex->ex_protocol = hello_read(cn) ||
+	ex->ex_protocol = hello_read(ex->ex_conn) ||
 	    ex->ex_ruling.rl_rule_kind == RULE_PASS ? PROTOCOL_TLS :
 	    PROTOCOL_TCP;
 	ex->ex_id = report_opened(ex, NULL);
+}
+
+static void
+raw_open(struct exchange *ex, int status, const char *why)
+{
+	conn_wait(ex->ex_conn);
+	raw_record(ex);
 	overdue_add(ex);
 	if (why == NULL && ex->ex_ruling.rl_verdict == VERDICT_ALLOW &&
 	    (why = exchange_obstacle()) != NULL)

@@ -320,8 +320,11 @@ exchange_ruled(struct exchange *ex, const struct ruling *rl)
 
 	if (ex->ex_state == EX_FORWARD) {
 		/* Under way when the rules changed: it goes on, or is cut. */
+		ex->ex_ruling.rl_body = rl->rl_body;
 		if (!fine)
 			exchange_fail(ex, 403, why);
+		else if (ex->ex_request_body > rl->rl_body)
+			exchange_fail(ex, 413, "quota");
 		return;
 	}
 	if (ex->ex_state == EX_VERDICT && ex->ex_raw) {
@@ -334,6 +337,8 @@ exchange_ruled(struct exchange *ex, const struct ruling *rl)
 	/* A second one is for a connection, and the dialer has that grant. */
 	else if (!fine)
 		refuse(ex, 403, why);
+	else if (body_too_long(ex))
+		refuse(ex, 413, "quota");
 }
 
 /* As it goes to the origin: hop by hop nothing is copied. */
@@ -569,6 +574,9 @@ exchange_up_refused(struct exchange *ex)
 void
 exchange_client_gone(struct exchange *ex, const char *why)
 {
+	/* What would have become of it nobody knows, but it was tried. */
+	if (ex->ex_raw && ex->ex_id == 0 && ex->ex_state == EX_VERDICT)
+		raw_record(ex);
 	if (ex->ex_id != 0) {
 		if (ex->ex_state == EX_VERDICT) {
 			ex->ex_ruling.rl_verdict = VERDICT_DENY;

@@ -17,14 +17,12 @@
 /*
  * tlsengine runs this: the session layer of HTTP/2, for both ends.  The peer
  * is hostile either way.  nghttp2 keeps the protocol's own rules; what is
- * legal and still an attack (resets, pings, settings and empty frames without
- * end) is counted here.
+ * legal and still an attack is counted in h2_calm.c.
  */
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "h2.h"
 #include "log.h"
@@ -43,49 +41,36 @@
  */
 #define WASTE_MAX	(64 * 1024 * 1024)	/* bytes */
 
-/* Frames that mean nothing: so many at once, and so many each second. */
-#define NUISANCE_MAX	400
-#define NUISANCE_PER_S	40
-
 static nghttp2_session_callbacks	*callbacks;
 static nghttp2_option			*option;
 static TAILQ_HEAD(, h2)			 dirty = TAILQ_HEAD_INITIALIZER(dirty);
 static struct event			 turn;
 
-static void
+void
 h2_break(struct h2 *h2, const char *why)
 {
 	if (h2->h2_why == NULL)
 		h2->h2_why = why;
 }
 
-/*
- * Frames that cost the peer nothing and us a little.  A peer that sends many
- * and asks for little in between is cut off; RFC 9113, 10.5.
- */
-static void
-h2_annoyed(struct h2 *h2)
-{
-	struct timespec	 ts;
-	uint64_t	 now, gone;
+/* ---- receiving ----------------------------------------------------------- */
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now = (uint64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-	gone = (now - h2->h2_nuisance_ms) * NUISANCE_PER_S / 1000;
-	if (gone > 0) {
-		h2->h2_nuisance -= gone < h2->h2_nuisance ? gone :
-		    h2->h2_nuisance;
-		h2->h2_nuisance_ms = now;
-	}
-	if (++h2->h2_nuisance <= NUISANCE_MAX)
-		return;
-	h2->h2_abused = true;
-	nghttp2_session_terminate_session(h2->h2_session,
-	    NGHTTP2_ENHANCE_YOUR_CALM);
-	h2_break(h2, "too many frames to no purpose");
+static int
+on_begin_frame(nghttp2_session *session, const nghttp2_frame_hd *hd, void *arg)
+{
+	(void)session;
+	h2_calm_begin(arg, hd);
+	return 0;
 }
 
-/* ---- receiving ----------------------------------------------------------- */
+/* Without it nghttp2 would not even tell on_begin_frame(). */
+static int
+on_unknown(nghttp2_session *session, void **payload,
+    const nghttp2_frame_hd *hd, void *arg)
+{
+	(void)session, (void)payload, (void)hd, (void)arg;
+	return NGHTTP2_ERR_CANCEL;
+}
 
 /* Straight to the other side if nothing waits before it. */
 static int
@@ -221,8 +206,9 @@ on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 		on_headers(h2, frame);
 		break;
 	case NGHTTP2_DATA:
-		/* Padding is no data. */
-		if (frame->hd.length <= frame->data.padlen)
+		/* Padding is no data, and the end of a stream is something. */
+		if (frame->hd.length <= frame->data.padlen &&
+		    !(frame->hd.flags & NGHTTP2_FLAG_END_STREAM))
 			h2_annoyed(h2);
 		break;
 	case NGHTTP2_SETTINGS:
@@ -233,6 +219,13 @@ on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *arg)
 		h2->h2_ops->on_goaway(h2, frame->goaway.last_stream_id);
 		break;
 	case NGHTTP2_WINDOW_UPDATE:
+		break;
+	case NGHTTP2_RST_STREAM:
+		/* Of a request that is not over on_stream_close() tells. */
+		hs = nghttp2_session_get_stream_user_data(session,
+		    frame->hd.stream_id);
+		if (!h2->h2_server || hs == NULL || hs->hs_ex == NULL)
+			h2_annoyed(h2);
 		break;
 	default:
 		h2_annoyed(h2);
@@ -266,8 +259,12 @@ on_stream_close(nghttp2_session *session, int32_t id, uint32_t code,
 	if (h2->h2_head_of == hs)
 		h2->h2_head_of = NULL;
 	/* A whole answer that waits for its reader is no loss. */
-	if (hs->hs_ex != NULL && hs->hs_in_end && code == NGHTTP2_NO_ERROR)
+	if (hs->hs_ex != NULL && code == NGHTTP2_NO_ERROR &&
+	    (h2->h2_server ? hs->hs_out_end : hs->hs_in_end))
 		return 0;
+	/* A client that makes us do it has the same of it as if it did. */
+	if (h2->h2_server && hs->hs_ex != NULL)
+		h2_annoyed(h2);
 	/* What nghttp2 found malformed never came to have a head. */
 	if (hs->hs_ex != NULL || (h2->h2_server && !hs->hs_headed))
 		h2->h2_ops->on_reset(hs, code);
@@ -313,7 +310,8 @@ on_send_data(nghttp2_session *session, nghttp2_frame *frame,
 	if (len > 0)
 		memcpy(p + 9, hs->hs_out + hs->hs_outpos, len);
 	io_commit(h2->h2_io, len + 9);
-	hs->hs_bytes_out += len + 9;
+	hs->hs_bytes_out += len;
+	h2_calm_sent(h2, len);
 	h2_stream_sent(hs, len);
 	return 0;
 }
@@ -427,6 +425,8 @@ h2_goodbye(struct h2 *h2, uint32_t code)
 static int
 h2_prepare(void)
 {
+	int	 type;
+
 	if (callbacks != NULL)
 		return 0;
 	if (nghttp2_session_callbacks_new(&callbacks) != 0 ||
@@ -435,6 +435,10 @@ h2_prepare(void)
 	nghttp2_session_callbacks_set_send_callback(callbacks, on_send);
 	nghttp2_session_callbacks_set_send_data_callback(callbacks,
 	    on_send_data);
+	nghttp2_session_callbacks_set_on_begin_frame_callback(callbacks,
+	    on_begin_frame);
+	nghttp2_session_callbacks_set_unpack_extension_callback(callbacks,
+	    on_unknown);
 	nghttp2_session_callbacks_set_on_begin_headers_callback(callbacks,
 	    on_begin_headers);
 	nghttp2_session_callbacks_set_on_header_callback(callbacks, on_header);
@@ -454,6 +458,8 @@ h2_prepare(void)
 	nghttp2_option_set_max_outbound_ack(option, 64);
 	/* Priorities are not ours to keep: RFC 9113, 5.3 has dropped them. */
 	nghttp2_option_set_no_closed_streams(option, 1);
+	for (type = NGHTTP2_CONTINUATION + 1; type <= UINT8_MAX; type++)
+		nghttp2_option_set_user_recv_extension_type(option, type);
 	return 0;
 }
 

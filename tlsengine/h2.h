@@ -70,7 +70,7 @@ struct h2_stream {
 	bool			 hs_closed;	/* nghttp2 knows it no more */
 	uint64_t		 hs_left;	/* of an answer, bytes to come */
 	unsigned int		 hs_interim;	/* 1xx answers so far */
-	uint64_t		 hs_bytes_in;	/* of frames, for the records */
+	uint64_t		 hs_bytes_in;	/* for the records */
 	uint64_t		 hs_bytes_out;
 };
 TAILQ_HEAD(h2_streams, h2_stream);
@@ -117,6 +117,8 @@ struct h2 {
 	struct timer		 h2_timer;	/* of the first deadline */
 	uint64_t		 h2_nuisance;	/* see h2_annoyed() */
 	uint64_t		 h2_nuisance_ms;
+	uint64_t		 h2_updates;	/* of windows, that may come */
+	uint64_t		 h2_unknown;	/* and frames of no known type */
 };
 
 /* NULL if memory is short.  The io must be secured or plain and ready. */
@@ -168,6 +170,12 @@ void		 h2_stream_gone(struct h2_stream *);
 void		 h2_streams_bury(struct h2 *);
 void		 h2_stream_pass(struct h2_stream *);
 void		 h2_on_deadline(void *);
+void		 h2_break(struct h2 *, const char *);
+
+/* h2_calm.c */
+void		 h2_annoyed(struct h2 *);
+void		 h2_calm_begin(struct h2 *, const nghttp2_frame_hd *);
+void		 h2_calm_sent(struct h2 *, size_t);
 int		 h2_stream_keep(struct h2_stream *, const unsigned char *,
 		    size_t);
 void		 h2_stream_sent(struct h2_stream *, size_t);

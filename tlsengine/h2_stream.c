@@ -310,6 +310,17 @@ h2_keep_head(struct h2_stream *hs, size_t len, struct h1_head *hd)
 
 /* ---- to be sent ---------------------------------------------------------- */
 
+/* Heads are counted as they are when they come: spelt out. */
+static size_t
+nv_bytes(const struct h2_nv *nv)
+{
+	size_t	 i, n = 0;
+
+	for (i = 0; i < nv->hn_n; i++)
+		n += nv->hn_nv[i].namelen + nv->hn_nv[i].valuelen;
+	return n;
+}
+
 /* nghttp2 sends heads first: given earlier, they would overtake the data. */
 static int
 put_trailers(struct h2_stream *hs)
@@ -321,6 +332,7 @@ put_trailers(struct h2_stream *hs)
 	    nghttp2_submit_trailer(hs->hs_h2->h2_session, hs->hs_id, nv.hn_nv,
 	    nv.hn_n) != 0)
 		return -1;
+	hs->hs_bytes_out += nv_bytes(&nv);
 	return 0;
 }
 
@@ -479,6 +491,7 @@ h2_open(struct h2 *h2, const struct h2_nv *nv, bool end)
 	}
 	hs->hs_id = id;
 	hs->hs_out_end = end;
+	hs->hs_bytes_out = nv_bytes(nv);
 	return hs;
 }
 

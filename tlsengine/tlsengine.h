@@ -369,6 +369,7 @@ void		 conn_h2_recheck(struct conn *);
 void		 conn_wait(struct conn *);
 bool		 conn_settled(const struct conn *);
 bool		 conn_ask(struct conn *);
+void		 raw_record(struct exchange *);
 void		 raw_ruled(struct exchange *, const struct ruling *);
 void		 raw_hello(struct conn *, const struct hello *);
 bool		 raw_refuse(struct conn *, const char *);

@@ -138,8 +138,14 @@ h1_end(struct exchange *ex, const struct trailers *tr)
 static void
 h1_go(struct exchange *ex)
 {
-	if (!ex->ex_answer_end)
-		io_resume(&ex->ex_up->up_io);
+	struct upstream	*up = ex->ex_up;
+
+	if (ex->ex_answer_end)
+		return;
+	io_resume(&up->up_io);
+	/* Of what is here already no event will tell. */
+	if (up->up_inlen > up->up_inpos)
+		event_active(&up->up_io.io_rev, EV_READ, 1);
 }
 
 static void

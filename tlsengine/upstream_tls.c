@@ -71,8 +71,12 @@ static int
 keep_session(SSL *ssl, SSL_SESSION *session)
 {
 	struct upstream	*up = SSL_get_app_data(ssl);
-	struct known	*kn = known_make(&up->up_place);
+	struct known	*kn;
 
+	/* Verified under a bundle that is in force no more. */
+	if (SSL_get_SSL_CTX(ssl) != client_ctx)
+		return 0;
+	kn = known_make(&up->up_place);
 	SSL_SESSION_free(kn->kn_session);
 	kn->kn_session = session;
 	return 1;

@@ -86,11 +86,22 @@ verdict_forget(void)
 	memset(known, 0, sizeof(known));
 }
 
+/* Bytes that will be sent; nobody knows how many go through a tunnel. */
+static uint64_t
+body_length(const struct exchange *ex)
+{
+	const struct h1_head	*hd = &ex->ex_request;
+
+	if (ex->ex_raw || hd->hd_upgrade.s != NULL)
+		return UINT64_MAX;
+	return hd->hd_framing == H1_NONE ? 0 :
+	    hd->hd_framing == H1_LENGTH ? hd->hd_length : UINT64_MAX;
+}
+
 void
 verdict_ask(struct exchange *ex, uint32_t dial)
 {
-	const struct h1_head	*hd = &ex->ex_request;
-	uint32_t		 again = 0;
+	uint32_t	 again = 0;
 
 	/* No decider is to answer twice for one request. */
 	if (ex->ex_state == EX_CONNECT)
@@ -105,8 +116,7 @@ verdict_ask(struct exchange *ex, uint32_t dial)
 	    .about = ex->ex_raw ? ABOUT_CONNECTION : ABOUT_REQUEST,
 	    .scheme = ex->ex_place.pc_scheme,
 	    .port = ex->ex_place.pc_port,
-	    .length = ex->ex_raw ? UINT64_MAX : hd->hd_framing == H1_NONE ? 0 :
-	    hd->hd_framing == H1_LENGTH ? hd->hd_length : UINT64_MAX,
+	    .length = body_length(ex),
 	    .host = ex->ex_place.pc_host, .method = ex->ex_method,
 	    .path = ex->ex_path);
 }

@@ -172,8 +172,8 @@ class StandinOrigin:
                 return
             thread = threading.Thread(target=self.run, args=(sock,),
                                       daemon=True)
-            self.threads.append(thread)
             thread.start()
+            self.threads.append(thread)
 
     def run(self, sock):
         try:
