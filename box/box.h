@@ -58,6 +58,7 @@
 struct box_path {
 	char		*bp_path;
 	int		 bp_write;
+	int		 bp_fd;		/* as root.c found it */
 };
 
 struct box_listener {
@@ -74,6 +75,7 @@ struct box {
 	size_t			 bx_npaths;
 	char			*bx_cwd;	/* as the sandbox sees it */
 	const char		*bx_home;	/* NULL: none of its own */
+	const char		*bx_other_home;	/* the caller's, or NULL */
 	const char		*bx_tty;	/* device of the terminal */
 	uid_t			 bx_uid;	/* the caller's */
 	gid_t			 bx_gid;
@@ -95,11 +97,11 @@ void	 box_notice(const struct box *, const char *, ...)
 void	 paths_expose(struct box *, const char *, int);
 void	 paths_cwd(struct box *, const char *);
 void	 paths_home(struct box *);
-int	 paths_beneath(const char *, const char *);
 
 /* ns.c */
 void	 ns_enter_outer(const struct box *);
 void	 ns_enter_inner(const struct box *);
+void	 ns_no_cgroups(void);
 void	 ns_drop(void);
 
 /* net.c */
@@ -133,9 +135,11 @@ struct mnt {
 	int	 mn_host;	/* the host's root directory */
 };
 
-int	 mnt_open(const struct mnt *, const char *);
+int	 mnt_open_real(const struct mnt *, const char *);
+void	 mnt_target(int, const char *);
 void	 mnt_bind(const struct mnt *, const char *, const char *, uint64_t);
 void	 mnt_bind_fd(int, const char *, uint64_t);
+void	 mnt_bind_real(int, const char *, uint64_t);
 void	 mnt_fs(const char *, const char *, const char *, const char *,
 	    uint64_t);
 void	 mnt_tmpfs(const char *, const char *);

@@ -84,6 +84,9 @@ confine_signals(void)
 #define COMPAT_SOCKET		359
 #define COMPAT_SOCKETPAIR	360
 #define COMPAT_SOCKETCALL	102
+#define COMPAT_ADD_KEY		286
+#define COMPAT_REQUEST_KEY	287
+#define COMPAT_KEYCTL		288
 #elif defined(__aarch64__)
 #define NATIVE_ARCH		AUDIT_ARCH_AARCH64
 #define COMPAT_ARCH		AUDIT_ARCH_ARM
@@ -91,6 +94,9 @@ confine_signals(void)
 #define COMPAT_SOCKET		281
 #define COMPAT_SOCKETPAIR	288
 #define COMPAT_SOCKETCALL	NO_CALL
+#define COMPAT_ADD_KEY		309
+#define COMPAT_REQUEST_KEY	310
+#define COMPAT_KEYCTL		311
 #elif defined(__riscv) && __riscv_xlen == 64
 #define NATIVE_ARCH		AUDIT_ARCH_RISCV64
 #define COMPAT_ARCH		AUDIT_ARCH_RISCV32
@@ -98,6 +104,9 @@ confine_signals(void)
 #define COMPAT_SOCKET		SYS_socket
 #define COMPAT_SOCKETPAIR	SYS_socketpair
 #define COMPAT_SOCKETCALL	NO_CALL
+#define COMPAT_ADD_KEY		SYS_add_key
+#define COMPAT_REQUEST_KEY	SYS_request_key
+#define COMPAT_KEYCTL		SYS_keyctl
 #endif
 #define IO_URING_SETUP		425
 
@@ -133,7 +142,10 @@ confine_signals(void)
 	IS(call, 0, 7), LOAD(args[0]), IS(AF_UNIX, 3, 0), IS(AF_INET, 2, 0), \
 	IS(AF_INET6, 1, 0), IS(AF_NETLINK, 0, 1), ALLOW, DENY(EAFNOSUPPORT)
 
-/* It makes sockets behind the filter's back, or from arguments in memory. */
+/*
+ * It makes sockets behind the filter's back, or from arguments in memory; or
+ * it finds the caller's keys, which belong to a uid in any user namespace.
+ */
 #define NO_SUCH_CALL(call) \
 	IS(call, 0, 1), DENY(ENOSYS)
 
@@ -143,6 +155,9 @@ static const struct sock_filter compat_calls[] = {
 	FAMILIES(COMPAT_SOCKET),
 	FAMILIES(COMPAT_SOCKETPAIR),
 	NO_SUCH_CALL(COMPAT_SOCKETCALL),
+	NO_SUCH_CALL(COMPAT_ADD_KEY),
+	NO_SUCH_CALL(COMPAT_REQUEST_KEY),
+	NO_SUCH_CALL(COMPAT_KEYCTL),
 	NO_SUCH_CALL(IO_URING_SETUP),
 	ALLOW,
 };
@@ -154,6 +169,9 @@ static const struct sock_filter native_calls[] = {
 	NO_TYPING(SYS_ioctl),
 	FAMILIES(SYS_socket),
 	FAMILIES(SYS_socketpair),
+	NO_SUCH_CALL(SYS_add_key),
+	NO_SUCH_CALL(SYS_request_key),
+	NO_SUCH_CALL(SYS_keyctl),
 	NO_SUCH_CALL(IO_URING_SETUP),
 	ALLOW,
 };

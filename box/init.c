@@ -25,10 +25,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
-
-#include <linux/keyctl.h>
 
 #include <err.h>
 #include <errno.h>
@@ -51,10 +48,6 @@ static void __attribute__((__noreturn__))
 init_command(const struct box *bx)
 {
 	ns_enter_inner(bx);
-	/* Keys of the caller's session are not the command's. */
-	if (syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, NULL) == -1 &&
-	    errno != ENOSYS)
-		err(BOX_FAILED, "session keyring");
 	if (chdir(bx->bx_cwd) == -1 && chdir("/") == -1)
 		err(BOX_FAILED, "%s", bx->bx_cwd);
 	env_set(bx);

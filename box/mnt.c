@@ -19,6 +19,8 @@
  * namespace and before there is a command: mounts, and the files that go
  * between them.  Sources are looked up in the host's root directory, which
  * symbolic links cannot leave; targets lie in the new root, which we made.
+ * What is shown writable, another sandbox may be changing right now: there
+ * links are not followed at all.
  */
 
 #include <sys/mount.h>
@@ -41,16 +43,23 @@
 #define EMPTY_FILE	"/.empty"
 #define EMPTY_DIR	"/.none"
 
-/* A descriptor of what the host has there, or -1. */
-int
-mnt_open(const struct mnt *mn, const char *path)
+/* A descriptor of what is there, or -1. */
+static int
+mnt_open(int root, const char *path, uint64_t links)
 {
 	struct open_how	 how = {
 		.flags = O_PATH | O_CLOEXEC,
-		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS,
+		.resolve = RESOLVE_IN_ROOT | links,
 	};
 
-	return syscall(SYS_openat2, mn->mn_host, path, &how, sizeof(how));
+	return syscall(SYS_openat2, root, path, &how, sizeof(how));
+}
+
+/* From the host, by its real name; ELOOP if it has become another's. */
+int
+mnt_open_real(const struct mnt *mn, const char *path)
+{
+	return mnt_open(mn->mn_host, path, RESOLVE_NO_SYMLINKS);
 }
 
 /* With its parents. */
@@ -88,31 +97,62 @@ mnt_touch(const char *path)
 	close(fd);
 }
 
-/* A new mount of this, with all that is mounted beneath it. */
+/* Something that this can be mounted on. */
 void
-mnt_bind_fd(int fd, const char *target, uint64_t attr)
+mnt_target(int fd, const char *target)
+{
+	struct stat	 st;
+
+	if (access(target, F_OK) == 0)
+		return;
+	if (fstat(fd, &st) == -1)
+		err(BOX_FAILED, "sandbox: %s", target);
+	if (S_ISDIR(st.st_mode))
+		mnt_mkdir(target, 0755);
+	else
+		mnt_touch(target);
+}
+
+/* A new mount of this, with all that is mounted beneath it. */
+static int
+mnt_clone(int fd, const char *target, uint64_t attr)
 {
 	struct mount_attr	 ma = { .attr_set = attr };
-	struct stat		 st;
 	int			 tree;
 
-	if (fstat(fd, &st) == -1 ||
-	    (tree = open_tree(fd, "", AT_EMPTY_PATH | AT_RECURSIVE |
+	if ((tree = open_tree(fd, "", AT_EMPTY_PATH | AT_RECURSIVE |
 	    OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)) == -1)
 		err(BOX_FAILED, "sandbox: %s", target);
 	if (mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &ma,
 	    sizeof(ma)) == -1)
 		err(BOX_FAILED, "sandbox: %s: mount_setattr (Linux 5.12)",
 		    target);
-	if (access(target, F_OK) == 0)
-		;
-	else if (S_ISDIR(st.st_mode))
-		mnt_mkdir(target, 0755);
-	else
-		mnt_touch(target);
+	return tree;
+}
+
+void
+mnt_bind_fd(int fd, const char *target, uint64_t attr)
+{
+	int	 tree = mnt_clone(fd, target, attr);
+
+	mnt_target(fd, target);
 	if (move_mount(tree, "", AT_FDCWD, target,
 	    MOVE_MOUNT_F_EMPTY_PATH) == -1)
 		err(BOX_FAILED, "sandbox: mount %s", target);
+	close(tree);
+}
+
+/* On a target that is there, by its real name. */
+void
+mnt_bind_real(int fd, const char *target, uint64_t attr)
+{
+	int	 on, tree = mnt_clone(fd, target, attr);
+
+	if ((on = mnt_open(AT_FDCWD, target, RESOLVE_NO_SYMLINKS)) == -1 ||
+	    move_mount(tree, "", on, "", MOVE_MOUNT_F_EMPTY_PATH |
+	    MOVE_MOUNT_T_EMPTY_PATH) == -1)
+		err(BOX_FAILED, "sandbox: mount %s", target);
+	close(on);
 	close(tree);
 }
 
@@ -123,7 +163,8 @@ mnt_bind(const struct mnt *mn, const char *source, const char *target,
 {
 	int	 fd;
 
-	if ((fd = mnt_open(mn, source)) == -1) {
+	if ((fd = mnt_open(mn->mn_host, source, RESOLVE_NO_MAGICLINKS)) ==
+	    -1) {
 		if (errno == ENOENT || errno == ENOTDIR || errno == EACCES)
 			return;
 		err(BOX_FAILED, "sandbox: %s", source);

@@ -17,11 +17,11 @@
 /*
  * egressd-box runs this: the two user namespaces.
  *
- * The outer one owns the network, the file system and the process numbers of
- * the sandbox.  Its root is the caller, and nothing but box ever runs there.
- * The command lives in the inner one: even its root has no right over what
- * the outer one owns, so it can change neither routes nor rules nor mounts,
- * and may neither trace nor look into a process of box.
+ * The outer one owns the network, the file system, the process numbers and the
+ * view of control groups of the sandbox.  Its root is the caller, and nothing
+ * but box ever runs there.  The command lives in the inner one: even its root
+ * has no right over what the outer one owns, so it can change neither routes
+ * nor rules nor mounts, and may neither trace nor look into a process of box.
  */
 
 #include <sys/prctl.h>
@@ -70,7 +70,7 @@ ns_enter_outer(const struct box *bx)
 	/* Of these only root can rid itself. */
 	if (bx->bx_uid == 0 && setgroups(0, NULL) == -1 && errno != EPERM)
 		err(BOX_FAILED, "setgroups");
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNET) == -1)
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWCGROUP) == -1)
 		err(BOX_FAILED, "no user namespace (" BOX_USERNS_HINT ")");
 	ns_map(0, bx->bx_uid, 0, bx->bx_gid);
 }
@@ -78,13 +78,25 @@ ns_enter_outer(const struct box *bx)
 void
 ns_enter_inner(const struct box *bx)
 {
-	if (unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS |
-	    CLONE_NEWCGROUP) == -1)
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWIPC |
+	    CLONE_NEWUTS) == -1)
 		err(BOX_FAILED, "namespaces of the command");
 	if (bx->bx_root)
 		ns_map(0, 0, 0, 0);
 	else
 		ns_map(bx->bx_uid, 0, bx->bx_gid, 0);
+}
+
+/*
+ * Who owns a namespace of control groups can mount their file system, and
+ * kill or freeze there by uid alone, the caller's shell too.  Ours stays the
+ * only one.  To be called when /proc is the sandbox's, which we can write to
+ * even where the host's is read-only, as in a container.
+ */
+void
+ns_no_cgroups(void)
+{
+	ns_write("/proc/sys/user/max_cgroup_namespaces", "0");
 }
 
 /*

@@ -32,6 +32,7 @@
 #include <sys/stat.h>
 
 #include <err.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
@@ -81,9 +82,9 @@ static const char *const proc_read_only[] = {
 };
 static const char *const proc_hidden[] = {
 	"/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/kmsg",
-	"/proc/kpagecount", "/proc/kpageflags", "/proc/latency_stats",
-	"/proc/sched_debug", "/proc/scsi", "/proc/sysrq-trigger",
-	"/proc/timer_list", "/proc/timer_stats",
+	"/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags",
+	"/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",
+	"/proc/sysrq-trigger", "/proc/timer_list", "/proc/timer_stats",
 };
 
 static void
@@ -137,6 +138,9 @@ root_private(const struct mnt *mn, const struct box *bx)
 		mnt_bind(mn, var_dirs[i], var_dirs[i], MNT_SYSTEM);
 	if (bx->bx_home != NULL)
 		mnt_tmpfs(bx->bx_home, "700");
+	/* One in /opt would be seen beside that of root. */
+	if (bx->bx_other_home != NULL && access(bx->bx_other_home, F_OK) == 0)
+		mnt_tmpfs(bx->bx_other_home, "700");
 }
 
 static void
@@ -165,6 +169,7 @@ root_proc(void)
 	int	 fd;
 
 	mnt_fs("proc", "/proc", NULL, NULL, MNT_PLAIN);
+	ns_no_cgroups();
 	for (i = 0; i < NITEMS(proc_read_only); i++) {
 		if ((fd = open(proc_read_only[i], O_PATH | O_CLOEXEC)) == -1)
 			continue;
@@ -185,24 +190,34 @@ root_by_length(const void *a, const void *b)
 	return (xlen > ylen) - (xlen < ylen);
 }
 
-/* A directory before what is in it, or it would cover that. */
+/*
+ * A directory before what is in it, or it would cover that.  All targets are
+ * made before the first is covered by something that others can write to.
+ */
 static void
 root_exposed(const struct mnt *mn, const struct box *bx)
 {
-	const struct box_path	*bp;
-	size_t			 i;
-	int			 fd;
+	struct box_path	*bp;
+	size_t		 i;
 
 	if (bx->bx_npaths > 0)
 		qsort(bx->bx_paths, bx->bx_npaths, sizeof(*bx->bx_paths),
 		    root_by_length);
 	for (i = 0; i < bx->bx_npaths; i++) {
 		bp = &bx->bx_paths[i];
-		if ((fd = mnt_open(mn, bp->bp_path)) == -1)
+		bp->bp_fd = mnt_open_real(mn, bp->bp_path);
+		if (bp->bp_fd == -1 && errno == ELOOP)
+			errx(BOX_FAILED, "cannot expose %s: a symbolic link "
+			    "has taken its place", bp->bp_path);
+		if (bp->bp_fd == -1)
 			err(BOX_FAILED, "cannot expose %s", bp->bp_path);
-		mnt_bind_fd(fd, bp->bp_path, bp->bp_write ? MNT_PLAIN :
-		    MNT_SYSTEM);
-		close(fd);
+		mnt_target(bp->bp_fd, bp->bp_path);
+	}
+	for (i = 0; i < bx->bx_npaths; i++) {
+		bp = &bx->bx_paths[i];
+		mnt_bind_real(bp->bp_fd, bp->bp_path, bp->bp_write ?
+		    MNT_PLAIN : MNT_SYSTEM);
+		close(bp->bp_fd);
 	}
 }
 

@@ -42,12 +42,14 @@
 #include <unistd.h>
 
 #include "egressctl.h"
+#include "exposure.h"
 
 static struct {
 	const char	*directory;	/* for a private daemon's socket */
 	int		 verbose;
 	int		 quiet;
 	int		 elsewhere;	/* -w: not in the working directory */
+	int		 as_root;
 	char	       **argv;		/* of box */
 	size_t		 argc;
 	const char     **writable;	/* what the sandbox may write to */
@@ -109,9 +111,11 @@ take_option(struct invocation *in, int ch)
 		break;
 	case 'q':
 		run.quiet = 1;
+		run.private.pv_quiet = 1;
 		box_option("-q", NULL);
 		break;
 	case 'r':
+		run.as_root = 1;
 		box_option("-r", NULL);
 		break;
 	case 'w':
@@ -157,35 +161,27 @@ run_take(struct invocation *in, int argc, char *argv[])
 
 /* ---- what the sandbox may change ----------------------------------------- */
 
-static int
-is_below(const char *path, const char *dir)
-{
-	size_t	len = strlen(dir);
-
-	return strncmp(path, dir, len) == 0 && path[len] == '/';
-}
-
 static void
-warn_if_below(const char *path, const char *dir)
+warn_if_beneath(const char *path, const char *dir)
 {
 	char	real[PATH_MAX];
 
-	if (realpath(dir, real) == NULL || !is_below(path, real))
+	if (realpath(dir, real) == NULL || !exposure_beneath(path, real))
 		return;
 	fputs("egressctl: warning: ", stderr);
 	visible_put(stderr, path, VISIBLE_TEXT);
-	fprintf(stderr, " is in %s, where the sandbox may write\n", real);
+	if (strcmp(path, real) == 0)
+		fputs(": the sandbox may write to it\n", stderr);
+	else
+		fprintf(stderr, " is in %s, where the sandbox may write\n",
+		    real);
 }
 
-/* As far as box shows it: not a home, and nothing right below the root. */
 static int
 shows_working_directory(char *dir, size_t size)
 {
-	const char	*home = getenv("HOME");
-
 	return !run.elsewhere && getcwd(dir, size) != NULL &&
-	    strchr(dir + 1, '/') != NULL && (home == NULL ||
-	    (strcmp(home, dir) != 0 && !is_below(home, dir)));
+	    exposure_why_not_cwd(dir, run.as_root) == NULL;
 }
 
 /*
@@ -202,9 +198,9 @@ warn_if_writable(const cJSON *file)
 	    realpath(file->valuestring, real) == NULL)
 		return;
 	for (i = 0; i < run.nwritable; i++)
-		warn_if_below(real, run.writable[i]);
+		warn_if_beneath(real, run.writable[i]);
 	if (shows_working_directory(dir, sizeof(dir)))
-		warn_if_below(real, dir);
+		warn_if_beneath(real, dir);
 }
 
 static int
@@ -212,8 +208,7 @@ shows(const char *dir, const char *path)
 {
 	char	real[PATH_MAX];
 
-	return realpath(dir, real) != NULL && (strcmp(real, path) == 0 ||
-	    is_below(path, real));
+	return realpath(dir, real) != NULL && exposure_beneath(path, real);
 }
 
 /*
@@ -224,7 +219,8 @@ static int
 hides_directory(const char *path)
 {
 	static const char *const	system[] = { "/usr", "/bin", "/sbin",
-	    "/lib", "/etc", "/opt", "/nix/store", "/gnu/store" };
+	    "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt",
+	    "/nix/store", "/gnu/store" };
 	char				dir[PATH_MAX];
 	size_t				i;
 	int				seen = 0;

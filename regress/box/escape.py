@@ -23,13 +23,14 @@ import os
 import pathlib
 import platform
 import socket
+import subprocess
 import sys
 import tempfile
 import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from boxlib import (PYTHON, WHO, Place, Sandbox, probe,  # noqa: E402
-                    run_box, same)
+from boxlib import (PYTHON, WHO, Place, Sandbox, identity,  # noqa: E402
+                    probe, run_box, same)
 from case import Cases, Skip  # noqa: E402
 from standin_engine import Engine, sealed  # noqa: E402
 
@@ -288,11 +289,12 @@ def old(nr, b, c):
     n = ctypes.CFUNCTYPE(ctypes.c_int)(code)()
     return errno.errorcode[-n] if n < 0 else "done"
 say([old(359, 40, 1), old(359, 2, 1), old(102, 1, 0), old(54, 0, 0x5412),
-     old(425, 8, 0), call(libc.syscall, 0x40000000 | 41, 40, 1, 0)])
+     old(425, 8, 0), call(libc.syscall, 0x40000000 | 41, 40, 1, 0),
+     old(286, 0, 0), old(287, 0, 0), old(288, 1, 0)])
 """)
     if have[1] != "done":
         raise Skip(f"no 32-bit calls here: {have[1]}")
-    same(have, ["EAFNOSUPPORT", "done", "ENOSYS", "EPERM", "ENOSYS", "ENOSYS"])
+    same(have, ["EAFNOSUPPORT", "done", "ENOSYS", "EPERM"] + ["ENOSYS"] * 5)
 
 
 @cases.each(("user", "root"))
@@ -324,22 +326,86 @@ def directory_as_input():
     assert "descriptor 0 is a directory" in done.err, done.err
 
 
-@cases.each(("user", "root-r"))
+# A key of the user's own keyring, for a minute, and the numbers of both.
+OWN_KEY = f"""
+import ctypes
+call = ctypes.CDLL(None).syscall
+key = call({ADD_KEY}, b"user", b"egressd-own", b"secret", 6, -4)
+call({KEYCTL}, 15, key, 60)
+print(call({KEYCTL}, 0, -4, 1), key)
+"""
+
+
+@cases.each(WHO)
 def keyring(who):
-    """Keys of the caller's session."""
-    if os.getuid() != 0 and who != "user":
-        raise Skip("not root")
+    """Keys of the caller's session, and of its uid, which is the same in any
+    user namespace."""
+    done = subprocess.run([PYTHON, "-c", OWN_KEY], capture_output=True,
+                          text=True, **identity(who))
+    ring, own = map(int, done.stdout.split())
     libc.syscall(KEYCTL, 1, None)               # a session keyring of our own
     key = libc.syscall(ADD_KEY, b"user", b"egressd-test", b"secret", 6, -3)
-    if key == -1:
+    if key == -1 or own == -1:
         raise Skip("no keyrings here")
     found = libc.syscall(REQUEST_KEY, b"user", b"egressd-test", None, 0)
     same(found, key)
     have, _ = probe(place, who, LIBC + f"""
-say([call(libc.syscall, {REQUEST_KEY}, b"user", b"egressd-test", None, 0),
-     call(libc.syscall, {KEYCTL}, 11, {key}, None, 0)])
+def key(nr, *args):
+    return call(libc.syscall, nr, *[a if isinstance(a, bytes) else
+                ctypes.c_long(a) for a in args])
+say([key({REQUEST_KEY}, b"user", b"egressd-test", 0, 0),
+     key({ADD_KEY}, b"user", b"x", b"x", 1, -3), key({KEYCTL}, 11, {key}, 0, 0),
+     key({KEYCTL}, 8, {ring}, -3), key({KEYCTL}, 11, {own}, 0, 0)])
 """)
-    assert "done" not in have, have
+    same(have, ["ENOSYS"] * 5)
+
+
+@cases.each(WHO)
+def control_groups(who):
+    """Their file system, where the caller's uid may kill and freeze, cannot be
+    mounted, nor a namespace be made that it could be mounted from."""
+    have, _ = probe(place, who, LIBC + """
+NEWUSER, NEWNS, NEWCGROUP = 0x10000000, 0x20000, 0x2000000
+def mount(kind=b"cgroup2", data=None):
+    return call(libc.mount, b"none", b"/run", kind, 0, data)
+def within(flags):
+    r, w = os.pipe()
+    if os.fork() == 0:
+        out = [call(libc.unshare, flags), mount(), mount(b"cgroup", b"none,"
+               b"name=x")]
+        os.write(w, json.dumps(out).encode())
+        os._exit(0)
+    os.wait()
+    return json.loads(os.read(r, 4096))
+say([mount(), within(NEWUSER | NEWNS), within(NEWUSER | NEWNS | NEWCGROUP),
+     within(NEWCGROUP)[0]])
+""")
+    same(have[:3], ["EPERM", ["done", "EPERM", "EPERM"],
+                    ["ENOSPC", "EPERM", "EPERM"]])
+    assert have[3] in ("EPERM", "ENOSPC"), have
+
+
+@cases.each(("cwd", "-w", "-x", "-X"))
+def link_takes_the_place(how):
+    """Between the look at a name and its use, as a neighbour may do that can
+    write there: what the link shows is not shown."""
+    base = place.work("user") / f"swap{how}"
+    sub, secret = base / "sub", place.dir / f"secret{how}"
+    for path in (base, sub, secret):
+        path.mkdir()
+        os.chmod(path, 0o777)
+    (secret / "file").write_text("topsecret")
+
+    def script(engine):
+        sub.rename(base / "old")
+        sub.symlink_to(secret)
+        engine.answer()
+    done = run_box(place, "user", "/bin/sh", "-c",
+                   f"cat {sub}/file; echo x > {sub}/made", script=script,
+                   **({"cwd": sub} if how == "cwd" else {"opts": [how, sub]}))
+    same((done.rc, done.out, list(secret.iterdir())),
+         (125, "", [secret / "file"]))
+    assert f"cannot expose {sub}: a symbolic link" in done.err, done.err
 
 
 def trust(kind, fd=None, body=None):

@@ -23,6 +23,7 @@ import pathlib
 import socket
 import statistics
 import sys
+import tempfile
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -205,8 +206,10 @@ def file_system(who):
                    os.environ["HOME"] + "/x", "made", "/dev/shm/x",
                    "/dev/null")],
             "suid": [m[1] for m in mounts if "nosuid" not in m[3].split(",")],
-            "masked": [len(open(p).read()) for p in ("/proc/timer_list",
-                       "/proc/keys", "/proc/sysrq-trigger")
+            "masked": [attempt(lambda: len(open(p, "rb").read(8)))
+                       for p in ("/proc/timer_list", "/proc/keys",
+                       "/proc/sysrq-trigger", "/proc/kpagecount",
+                       "/proc/kpageflags", "/proc/kpagecgroup")
                        if os.path.exists(p)],
         })
     """)
@@ -261,18 +264,45 @@ def exposure_refused(path):
         assert f"cannot expose {path.replace('/var/run', '/run')}" in done.err
 
 
-@cases.each(("user", "root"))
+@cases.each(WHO)
 def home_is_not_given_away(who):
     """Standing in the home directory, or above it, does not expose it."""
-    (place.home(who) / "secret").write_text("x")
-    for cwd in (place.home(who), "/", "/etc", place.home(who).parent):
-        done = run_box(place, who, "/bin/sh", "-c", "pwd; ls -a $HOME",
-                       cwd=cwd)
-        same(done.rc, 0)
+    home = place.home(who)
+    (home / "secret").write_text("x")
+    for cwd in (home, "/", "/etc", home.parent):
+        done = run_box(place, who, "/bin/sh", "-c", f"pwd; ls -a $HOME {home};"
+                       f"echo x > {home}/made", cwd=cwd)
+        assert done.rc in (0, 2), done.err
         assert "secret" not in done.out, done.out
+        assert not (home / "made").exists()
         assert f"{cwd} is not exposed" in done.err, done.err
         quiet = run_box(place, who, "/bin/true", cwd=cwd, opts=["-q"])
         same((quiet.rc, quiet.err), (0, ""))
+
+
+@cases.each(("user-r", "root-r"))
+def home_in_sight(who):
+    """One in a directory of the system, when the command's is another."""
+    if os.getuid() != 0:
+        raise Skip("not root")
+    with tempfile.TemporaryDirectory(prefix="egressd-", dir="/opt") as home:
+        os.chmod(home, 0o755)
+        work = pathlib.Path(home) / "work"
+        work.mkdir()
+        (work.parent / "secret").write_text("x")
+        have, _ = probe(place, who, f"""
+            say([os.getcwd(), os.listdir("{home}")])
+        """, env={"HOME": home}, cwd=work)
+    same(have, [str(work), ["work"]])
+
+
+@cases.each(["/usr/sbin", "/bin", "/usr"])
+def home_of_the_system(home):
+    """As daemons have: it is not covered."""
+    have, _ = probe(place, "user", f"""
+        say([sorted(os.listdir("{home}")), os.environ["HOME"]])
+    """, env={"HOME": home})
+    same(have, [sorted(os.listdir(home)), home])
 
 
 @cases.each(("user", "root-r"))

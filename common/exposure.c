@@ -1,0 +1,113 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * box and egressctl run this with the caller's rights and environment, and
+ * believe both.  A socket of the host can be connected to even on a read-only
+ * mount and from another network namespace, so directories that are known for
+ * sockets are refused.
+ */
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "exposure.h"
+
+#define NITEMS(a)	(sizeof(a) / sizeof((a)[0]))
+
+static const struct {
+	const char	*path;
+	int		 tree;		/* and what is beneath it */
+	const char	*why;
+} refused[] = {
+	{ "/",		0, "it is the whole host" },
+	{ "/proc",	1, "it shows the host's processes" },
+	{ "/sys",	1, "it steers the host's kernel" },
+	{ "/dev",	1, "it holds the host's devices" },
+	{ "/run",	1, "it holds the host's sockets" },
+	{ "/tmp",	0, "it holds the host's sockets" },
+	{ "/var",	0, "it holds the host's sockets" },
+	{ "/var/tmp",	0, "it is shared with the host" },
+	{ "/etc",	0, "it holds the host's secrets" },
+};
+
+/* Visible anyway, and not to be written because a shell stands there. */
+static const char *const system_trees[] = {
+	"/bin", "/boot", "/etc", "/gnu", "/lib", "/lib32", "/lib64", "/libx32",
+	"/nix", "/sbin", "/usr",
+};
+
+int
+exposure_beneath(const char *path, const char *tree)
+{
+	size_t	 len = strlen(tree);
+
+	if (strcmp(tree, "/") == 0)
+		return 1;
+	return strncmp(path, tree, len) == 0 &&
+	    (path[len] == '\0' || path[len] == '/');
+}
+
+const char *
+exposure_system(const char *path)
+{
+	size_t	 i;
+
+	for (i = 0; i < NITEMS(system_trees); i++)
+		if (exposure_beneath(path, system_trees[i]))
+			return path + strlen(system_trees[i]);
+	return NULL;
+}
+
+const char *
+exposure_why_not(const char *path)
+{
+	size_t	 i;
+
+	for (i = 0; i < NITEMS(refused); i++)
+		if (strcmp(path, refused[i].path) == 0 || (refused[i].tree &&
+		    exposure_beneath(path, refused[i].path)))
+			return refused[i].why;
+	return NULL;
+}
+
+static int
+exposure_holds(const char *dir, const char *home)
+{
+	char	 real[PATH_MAX];
+
+	if (home == NULL)
+		return 0;
+	return exposure_beneath(realpath(home, real) == NULL ? home : real,
+	    dir);
+}
+
+/* The caller's home is the caller's, whatever home the command gets. */
+const char *
+exposure_why_not_cwd(const char *cwd, int as_root)
+{
+	const char	*why;
+
+	if ((why = exposure_why_not(cwd)) != NULL)
+		return why;
+	if (exposure_holds(cwd, getenv("HOME")) ||
+	    (as_root && exposure_holds(cwd, "/root")))
+		return "it holds all of your home directory";
+	if (exposure_system(cwd) != NULL)
+		return "it belongs to the system";
+	return NULL;
+}
