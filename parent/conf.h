@@ -321,6 +321,7 @@ struct config {
 	enum policy_full	 cf_audit_full;
 	struct conf_hosts	 cf_hosts;
 	struct conf_endpoints	 cf_resolvers;	/* empty: the system's */
+	struct conf_pos		 cf_upstream_trust_pos;
 	const char		*cf_upstream_trust; /* NULL: the system's */
 	struct conf_nets	 cf_address_deny;
 	unsigned int		 cf_limit[CONF_NLIMITS];

@@ -24,7 +24,7 @@
 #include "confparse.h"
 #include "hostname.h"
 
-#define UIDS_MIN	8	/* one for every process, and an engine */
+#define UIDS_MIN	(ROLE_ENGINE + 2)	/* every role, and an engine */
 #define HOSTS_MAX	1024
 
 static const struct stmt stmt_control[] = {

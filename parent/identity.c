@@ -80,15 +80,11 @@ int
 identity_check(const struct config *conf, struct why *why)
 {
 	enum role	 role;
-	uid_t		 need = conf->cf_uid_first + ROLE_ENGINE + 1;
 
 	if (!d.d_privileged)
 		return 0;
 	if (mkdir(path_run, 0755) == -1 && errno != EEXIST)
 		return why_set(why, "%s: %s", path_run, strerror(errno));
-	if (conf->cf_uid_first != 0 && conf->cf_uid_last <= need)
-		return why_set(why, "uids %u - %u: at least %d are needed",
-		    conf->cf_uid_first, conf->cf_uid_last, ROLE_ENGINE + 3);
 	for (role = ROLE_PARENT + 1; role <= ROLE_ENGINE; role++) {
 		if (make_root(role, why) == -1)
 			return -1;
@@ -98,7 +94,8 @@ identity_check(const struct config *conf, struct why *why)
 		else if (find_user(role, why) == -1)
 			return -1;
 	}
-	engine_first = conf->cf_uid_first != 0 ? need : 0;
+	engine_first = conf->cf_uid_first != 0 ?
+	    conf->cf_uid_first + ROLE_ENGINE + 1 : 0;
 	engine_last = conf->cf_uid_last;
 	return 0;
 }

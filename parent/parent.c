@@ -82,7 +82,7 @@ parent_progress(void)
 	if (d.d_client != -1)
 		ipc_send(proc_find(ROLE_POLICYD)->pr_ipc, d.d_client, CLIENT,
 		    empty);
-	else if (pid_publish(runtime_socket(d.d_runtime), &why) == -1) {
+	else if (pid_publish(&why) == -1) {
 		log_errorx("%s", why.text);
 		parent_stop(1);
 		return;
@@ -245,8 +245,10 @@ run(struct config *conf)
 	raise_limits();
 	umask(022);
 	if (identity_check(conf, &why) == -1 ||
-	    (rt = runtime_open(conf, NULL, &why)) == NULL)
+	    (rt = runtime_open(conf, NULL, &why)) == NULL) {
+		pid_withdraw();
 		fatalx("%s", why.text);
+	}
 	if (!d.d_debug)
 		daemonize();
 	if ((d.d_base = event_base_new()) == NULL ||
@@ -261,9 +263,9 @@ run(struct config *conf)
 	}
 	event_base_dispatch(d.d_base);
 
-	pid_withdraw();
 	reload_drop();
 	runtime_remove(d.d_runtime);
+	pid_withdraw();
 	log_info("stopped");
 	exit(d.d_status);
 }
@@ -285,6 +287,20 @@ inherited(const char *number)
 	    fcntl(fd, F_SETFL, O_NONBLOCK) == -1)
 		err(1, "-C %s", number);
 	return fd;
+}
+
+/* Nothing else of theirs is kept open, such as a file that they lock. */
+static void
+close_inherited(void)
+{
+	int	 first = STDERR_FILENO + 1;
+
+	if (d.d_client > first) {
+		if (dup3(d.d_client, first, O_CLOEXEC) == -1)
+			err(1, "-C %d", d.d_client);
+		d.d_client = first;
+	}
+	closefrom(d.d_client == -1 ? first : first + 1);
 }
 
 int
@@ -322,6 +338,7 @@ main(int argc, char *argv[])
 		}
 	if (argc != optind)
 		usage();
+	close_inherited();
 	conf = load(d.d_conf_path);
 	if (check)
 		check_only(conf);

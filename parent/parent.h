@@ -45,7 +45,8 @@ int	 why_set(struct why *, const char *, ...) LOG_FORMAT(2, 3);
 
 /*
  * A started program.  Closing its channel asks it to end; a process that
- * does not follow within STOP_TIMEOUT_MS is killed.
+ * does not follow within STOP_TIMEOUT_MS is killed, and so is an engine that
+ * does not start within START_TIMEOUT_MS.
  */
 struct proc {
 	TAILQ_ENTRY(proc)	 pr_entry;
@@ -84,6 +85,7 @@ struct session {
 #define STOP_TIMEOUT_MS		400
 #define VOTE_TIMEOUT_MS		5000
 #define ENGINE_TIMEOUT_MS	1000
+#define START_TIMEOUT_MS	20000	/* hundreds may start at once */
 
 struct daemon {
 	struct event_base	*d_base;
@@ -119,6 +121,7 @@ bool		 procs_all_run(uint32_t);
 void		 procs_log_level(enum log_level);
 struct proc	*proc_by_instance(uint32_t);
 void		 proc_start_engine(struct session *);
+void		 proc_started(struct proc *);
 void		 proc_end(struct proc *);
 void		 proc_kill(struct proc *, const char *);
 bool		 proc_owns_uid(uid_t);
@@ -170,7 +173,10 @@ int		 runtime_take_file(struct runtime *, const char *);
 int		 runtime_take_audit(struct runtime *);
 bool		 runtime_same_audit(const struct runtime *);
 const struct bounds *runtime_bounds(const struct runtime *);
-const char	*runtime_socket(const struct runtime *);
+
+/* place.c */
+int		 place_open(const char *, uid_t, struct why *);
+int		 place_check(const char *, uid_t, struct why *);
 
 /* bound.c */
 struct bound;
@@ -187,6 +193,7 @@ const char	*trust_bundle(const struct config *,
 		    const struct conf_session *);
 int		 trust_send(struct proc *, const struct config *,
 		    const struct conf_session *);
+int		 trust_directory(const char *, struct why *);
 int		 parent_engine_trust(struct ipc *, const union msg *);
 
 /* control.c: what children say, most of it for policyd's clients */
@@ -220,7 +227,8 @@ struct logpipe	*logpipe_new(struct event_base *, const char *, int *);
 void		 logpipe_free(struct logpipe *);
 
 /* pidfile.c */
-int		 pid_publish(const char *, struct why *);
+int		 pid_lock(const char *, struct why *);
+int		 pid_publish(struct why *);
 void		 pid_withdraw(void);
 
 #endif /* PARENT_H */

@@ -160,6 +160,7 @@ global		: LOG LEVEL STRING {
 		| UPSTREAM TRUST TFILE STRING {
 			stmt_text(&ps->ps_global, $<pos>1,
 			    "upstream trust file", $4);
+			ps->ps_conf->cf_upstream_trust_pos = $<pos>1;
 		}
 		| ADDRESS DENY words	{ conf_global_address_deny(ps); }
 		| LIMIT STRING NUMBER {

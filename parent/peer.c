@@ -61,20 +61,25 @@ peer_init(void)
 			    ns_names[i]);
 }
 
-static bool
-shares_namespaces(pid_t pid)
+/* NULL if it has our namespaces, or what there is to say. */
+static const char *
+stranger(pid_t pid)
 {
 	struct stat	 st;
 	char		 text[16];
 	size_t		 i;
 
 	snprintf(text, sizeof(text), "%d", (int)pid);
-	for (i = 0; i < NS_COUNT; i++)
-		if (ns_stat(text, i, &st) == -1 ||
-		    st.st_dev != ns_ours[i].st_dev ||
+	for (i = 0; i < NS_COUNT; i++) {
+		if (ns_stat(text, i, &st) == -1)
+			return errno == EACCES ? "its namespaces are not "
+			    "for us to see, as it is another user's" :
+			    strerror(errno);
+		if (st.st_dev != ns_ours[i].st_dev ||
 		    st.st_ino != ns_ours[i].st_ino)
-			return false;
-	return true;
+			return "not outside every sandbox";
+	}
+	return NULL;
 }
 
 /*
@@ -100,18 +105,20 @@ peer_welcome(int fd)
 	struct ucred	 cred;
 	struct pollfd	 pfd = { .events = POLLIN };
 	socklen_t	 len = sizeof(cred);
-	bool		 ok;
+	const char	*why;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == -1 ||
 	    cred.pid <= 0 || (pfd.fd = peer_hold(fd, cred.pid)) == -1)
 		return false;
-	ok = shares_namespaces(cred.pid) && !proc_owns_uid(cred.uid);
+	why = stranger(cred.pid);
+	if (why == NULL && proc_owns_uid(cred.uid))
+		why = "one of our own processes";
 	/* A process that has ended meanwhile may have left its number. */
-	if (poll(&pfd, 1, 0) != 0)
-		ok = false;
+	if (why == NULL && poll(&pfd, 1, 0) != 0)
+		why = "it has ended";
 	close(pfd.fd);
-	if (!ok)
-		log_info("control client pid %d uid %u: not outside every "
-		    "sandbox, hung up", (int)cred.pid, cred.uid);
-	return ok;
+	if (why != NULL)
+		log_info("control client pid %d uid %u: %s, hung up",
+		    (int)cred.pid, cred.uid, why);
+	return why == NULL;
 }

@@ -113,6 +113,10 @@ proc_overdue(evutil_socket_t fd, short what, void *arg)
 	struct proc	*pr = arg;
 
 	(void)fd, (void)what;
+	if (pr->pr_ipc != NULL) {
+		proc_kill(pr, "it does not start");
+		return;
+	}
 	log_warnx("%s[%d] does not end, killed", pr->pr_name, (int)pr->pr_pid);
 	kill(pr->pr_pid, SIGKILL);
 }
@@ -303,6 +307,7 @@ proc_start_engine(struct session *se)
 {
 	static const enum role	 engine_peers[] = { ROLE_RECORDER, ROLE_POLICYD,
 	    ROLE_DIALER };
+	struct timeval		 start = { START_TIMEOUT_MS / 1000, 0 };
 	struct proc		*pr;
 	size_t			 i;
 
@@ -322,6 +327,14 @@ proc_start_engine(struct session *se)
 		    .session = se->se_name);
 	se->se_box = -1;
 	reload_engine(pr);
+	event_add(&pr->pr_deadline, &start);
+}
+
+/* It has what it was sent, and no deadline but that of a transaction. */
+void
+proc_started(struct proc *pr)
+{
+	event_del(&pr->pr_deadline);
 }
 
 static void

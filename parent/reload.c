@@ -31,6 +31,7 @@
 static struct {
 	bool		 tx_active;
 	bool		 tx_committed;
+	bool		 tx_judged;	/* policyd and engines follow it too */
 	bool		 tx_asked;	/* by a control client: tx_cookie */
 	uint32_t	 tx_cookie;
 	uint64_t	 tx_generation;
@@ -102,7 +103,7 @@ reload_start(struct config *conf, struct runtime *rt)
 	struct proc	*pr;
 
 	tx.tx_active = true;
-	tx.tx_committed = false;
+	tx.tx_committed = tx.tx_judged = false;
 	tx.tx_generation = d.d_generation + 1;
 	tx.tx_conf = conf;
 	tx.tx_runtime = rt;
@@ -211,17 +212,27 @@ reload_drop(void)
 }
 
 static void
-reload_commit(void)
+commit_send(uint32_t roles)
 {
 	struct proc	*pr;
 
-	tx.tx_committed = true;
 	TAILQ_FOREACH(pr, &procs, pr_entry)
-		if (in_transaction(pr)) {
+		if (in_transaction(pr) && (roles & (1U << pr->pr_role))) {
 			ipc_send(pr->pr_ipc, -1, CONF_COMMIT, generation,
 			    tx.tx_generation);
 			pr->pr_ipc->ip_state = S_COMMIT;
 		}
+}
+
+/*
+ * Those who carry out verdicts go first: by the time that one is given under
+ * the new rules, nobody dials or asks by the old ones.
+ */
+static void
+reload_commit(void)
+{
+	tx.tx_committed = true;
+	commit_send(R_VOTERS & ~R_POLICYD);
 	runtime_commit(tx.tx_runtime, d.d_runtime);
 	/* A level that an operator has set stays until the file's changes. */
 	if (d.d_conf != NULL && d.d_conf->cf_log != tx.tx_conf->cf_log)
@@ -280,10 +291,19 @@ engines_run(void)
 void
 reload_weigh(void)
 {
+	struct timeval	 engines = { ENGINE_TIMEOUT_MS / 1000, 0 };
 	struct proc	*pr;
 
 	if (!tx.tx_active)
 		return;
+	if (tx.tx_committed && !tx.tx_judged) {
+		if (!procs_all_run(R_VOTERS & ~R_POLICYD))
+			return;
+		tx.tx_judged = true;
+		commit_send(R_POLICYD | R_ENGINE);
+		event_add(&tx.tx_engines, &engines);
+		return;
+	}
 	if (tx.tx_committed) {
 		if (procs_all_run(R_VOTERS) && engines_run() &&
 		    stale_engines_gone())
@@ -320,7 +340,7 @@ reload_engines_overdue(evutil_socket_t fd, short what, void *arg)
 	TAILQ_FOREACH_SAFE(pr, &procs, pr_entry, next)
 		if (pr->pr_role == ROLE_ENGINE && in_transaction(pr) &&
 		    pr->pr_ipc->ip_state != S_RUN &&
-		    (tx.tx_committed || !pr->pr_voted))
+		    (tx.tx_judged || !pr->pr_voted))
 			proc_kill(pr, "it does not answer to a configuration");
 	reload_weigh();
 }
@@ -381,6 +401,7 @@ parent_child_conf_done(struct ipc *ip, const union msg *m)
 	if (wrong_generation(ip, m->generation.generation) == -1)
 		return -1;
 	ip->ip_state = S_RUN;
+	proc_started(pr);
 	if (pr->pr_session != NULL)
 		session_engine_runs(pr->pr_session);
 	reload_weigh();

@@ -172,7 +172,8 @@ control_apply(const struct control *co)
 {
 	if (lchown(co->co_path, co->co_uid, co->co_gid) == -1)
 		return -1;
-	return chmod(co->co_path, co->co_mode);
+	return fchmodat(AT_FDCWD, co->co_path, co->co_mode,
+	    AT_SYMLINK_NOFOLLOW);
 }
 
 static int
@@ -190,7 +191,8 @@ control_open(struct control *co, const char *path,
 	if (old != NULL && strcmp(old->co_path, path) == 0) {
 		if ((co->co_fd = fcntl(old->co_fd, F_DUPFD_CLOEXEC, 0)) == -1)
 			return why_set(why, "%s: %s", path, strerror(errno));
-	} else if (control_bind(co, why) == -1)
+	} else if (place_check(path, co->co_uid, why) == -1 ||
+	    pid_lock(path, why) == -1 || control_bind(co, why) == -1)
 		return -1;
 	if ((co->co_pass = fcntl(co->co_fd, F_DUPFD_CLOEXEC, 0)) == -1)
 		return why_set(why, "%s: %s", path, strerror(errno));
@@ -228,6 +230,17 @@ audit_open(struct runtime *rt, const char *path, const struct runtime *old,
 }
 
 static int
+file_read(const struct conf_pos *pos, const char *path, struct why *why)
+{
+	int	 fd;
+
+	if ((fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)) == -1)
+		why_set(why, "%s:%u: %s: %s", pos->p_file, pos->p_line, path,
+		    strerror(errno));
+	return fd;
+}
+
+static int
 file_open(struct runtime *rt, const struct conf_pos *pos, const char *path,
     struct why *why)
 {
@@ -238,13 +251,60 @@ file_open(struct runtime *rt, const struct conf_pos *pos, const char *path,
 	if ((op = calloc(1, sizeof(*op))) == NULL)
 		return why_set(why, "%s: %s", path, strerror(errno));
 	op->op_path = path;
-	op->op_fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-	if (op->op_fd == -1) {
+	if ((op->op_fd = file_read(pos, path, why)) == -1) {
 		free(op);
-		return why_set(why, "%s:%u: %s: %s", pos->p_file, pos->p_line,
-		    path, strerror(errno));
+		return -1;
 	}
 	TAILQ_INSERT_TAIL(&rt->rt_files, op, op_entry);
+	return 0;
+}
+
+/* Opened again for each engine: a session outlives many. */
+static int
+file_check(const struct conf_pos *pos, const char *path, struct why *why)
+{
+	int	 fd;
+
+	if (path == NULL)
+		return 0;
+	if ((fd = file_read(pos, path, why)) == -1)
+		return -1;
+	close(fd);
+	return 0;
+}
+
+static int
+directory_check(const struct conf_pos *pos, const char *path, struct why *why)
+{
+	struct why	 where;
+	int		 fd;
+
+	if (path == NULL)
+		return 0;
+	if ((fd = trust_directory(path, &where)) == -1)
+		return why_set(why, "%s:%u: trust directory %s", pos->p_file,
+		    pos->p_line, where.text);
+	close(fd);
+	return 0;
+}
+
+static int
+sessions_check(const struct config *conf, struct why *why)
+{
+	const struct conf_session	*ss;
+	const struct conf_pos		*pos;
+
+	if (file_check(&conf->cf_upstream_trust_pos, conf->cf_upstream_trust,
+	    why) == -1)
+		return -1;
+	TAILQ_FOREACH(ss, &conf->cf_sessions, ss_entry) {
+		pos = &ss->ss_pos;
+		if (file_check(pos, trust_bundle(conf, ss), why) == -1 ||
+		    file_check(pos, ss->ss_ca_cert, why) == -1 ||
+		    file_check(pos, ss->ss_ca_key, why) == -1 ||
+		    directory_check(pos, ss->ss_trust_directory, why) == -1)
+			return -1;
+	}
 	return 0;
 }
 
@@ -315,6 +375,7 @@ runtime_open(const struct config *conf, const struct runtime *old,
 	    had != NULL ? &had[CONTROL_READ_ONLY] : NULL, why) == -1 ||
 	    audit_open(rt, conf->cf_audit_file, old, why) == -1 ||
 	    files_open(rt, conf, why) == -1 ||
+	    sessions_check(conf, why) == -1 ||
 	    bounds_open(&rt->rt_bounds, conf,
 	    old != NULL ? &old->rt_bounds : NULL, why) == -1) {
 		runtime_abort(rt);
@@ -444,10 +505,4 @@ runtime_take_file(struct runtime *rt, const char *path)
 		if (op->op_path == path)
 			return take(&op->op_fd);
 	return -1;
-}
-
-const char *
-runtime_socket(const struct runtime *rt)
-{
-	return rt->rt_control[CONTROL_FULL].co_path;
 }

@@ -17,7 +17,8 @@
 /*
  * The parent runs this: sessions.  Each has one engine.  When it dies, a fixed
  * session starts again with a new one, at once the first time and then with
- * growing delay; a sandbox's session is over.
+ * growing delay; a sandbox's session is over.  Before we are ready it is a
+ * start that has failed.
  */
 
 #include <stdlib.h>
@@ -126,9 +127,11 @@ sessions_start(void)
 {
 	struct session	*se, *next;
 
-	if (reload_running() || d.d_stopping)
+	if (reload_running())
 		return;
 	TAILQ_FOREACH_SAFE(se, &sessions, se_entry, next) {
+		if (d.d_stopping)
+			return;
 		if (se->se_engine != NULL ||
 		    event_pending(&se->se_retry, EV_TIMEOUT, NULL))
 			continue;
@@ -151,6 +154,13 @@ session_engine_gone(struct session *se)
 	/* Removed: policyd hung up on the engine, and the session goes next. */
 	if (conf_session_find(d.d_conf, se->se_name) == NULL)
 		return;
+	/* What fails at the first start is for whoever started us to mend. */
+	if (!d.d_ready) {
+		log_errorx("session %s: its engine does not start: all ends",
+		    se->se_name);
+		parent_stop(1);
+		return;
+	}
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	if (now.tv_sec - se->se_started.tv_sec > RETRY_CALM_S)
 		se->se_delay_ms = 0;

@@ -21,6 +21,7 @@
  */
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 
 #include "parent.h"
@@ -297,9 +298,12 @@ slice_engine(struct proc *pr, const struct config *conf, struct runtime *rt)
 	    .tunnel_ms = t[CONF_TIMEOUT_TUNNEL],
 	    .total_ms = t[CONF_TIMEOUT_TOTAL]);
 	if (trust_send(pr, conf, ss) == -1 ||
-	    bounds_send(runtime_bounds(rt), pr) == -1)
-		log_warn("session %s: it starts without all it needs",
-		    pr->pr_session->se_name);
+	    bounds_send(runtime_bounds(rt), pr) == -1) {
+		/* Without the CA that it should have it would make another. */
+		log_warnx("session %s: its engine cannot have all it needs, "
+		    "killed", pr->pr_session->se_name);
+		kill(pr->pr_pid, SIGKILL);
+	}
 }
 
 void

@@ -70,19 +70,29 @@ trust_send(struct proc *pr, const struct config *conf,
 	return 0;
 }
 
+/* The directory, open; it is made if it is not there. */
+int
+trust_directory(const char *path, struct why *why)
+{
+	if (place_check(path, -1, why) == -1)
+		return -1;
+	if (mkdir(path, 0755) == -1 && errno != EEXIST)
+		return why_set(why, "%s: %s", path, strerror(errno));
+	return place_open(path, -1, why);
+}
+
 /* Into place by renaming: a reader sees the old file or the whole new one. */
 static int
-write_file(const char *dir, const char *name, const char *bundle,
-    const void *data, size_t len)
+write_file(int dir, const char *name, const char *bundle, const void *data,
+    size_t len)
 {
-	char	 path[PATH_LEN], tmp[PATH_LEN], buf[16384];
+	char	 tmp[NAME_LEN], buf[16384];
 	ssize_t	 n = 0;
 	int	 in = -1, out, rv = -1;
 
-	snprintf(path, sizeof(path), "%s/%s", dir, name);
-	snprintf(tmp, sizeof(tmp), "%s/.%s.new", dir, name);
-	unlink(tmp);
-	out = open(tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	snprintf(tmp, sizeof(tmp), ".%s.new", name);
+	unlinkat(dir, tmp, 0);
+	out = openat(dir, tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
 	if (out == -1)
 		goto done;
 	if (bundle != NULL) {
@@ -96,12 +106,12 @@ write_file(const char *dir, const char *name, const char *bundle,
 			goto done;
 	}
 	if (n == -1 || write(out, data, len) != (ssize_t)len ||
-	    rename(tmp, path) == -1)
+	    renameat(dir, tmp, dir, name) == -1)
 		goto done;
 	rv = 0;
 done:
 	if (rv == -1)
-		log_warn("%s", path);
+		log_warn("trust directory: %s", name);
 	if (in != -1)
 		close(in);
 	if (out != -1)
@@ -115,19 +125,22 @@ parent_engine_trust(struct ipc *ip, const union msg *m)
 	const struct msg_engine_trust	*mt = &m->engine_trust;
 	const struct proc		*pr = ip->ip_arg;
 	const struct conf_session	*ss;
-	const char			*dir;
+	struct why			 why;
+	int				 dir;
 
 	if (pr->pr_session == NULL || (ss = conf_session_find(d.d_conf,
 	    pr->pr_session->se_name)) == NULL ||
-	    (dir = ss->ss_trust_directory) == NULL)
+	    ss->ss_trust_directory == NULL)
 		return 0;
-	if (mkdir(dir, 0755) == -1 && errno != EEXIST) {
-		log_warn("%s", dir);
+	if ((dir = trust_directory(ss->ss_trust_directory, &why)) == -1) {
+		log_warnx("session %s: trust directory %s", ss->ss_name,
+		    why.text);
 		return 0;
 	}
 	write_file(dir, "ca.pem", NULL, mt->ca, strlen(mt->ca));
 	write_file(dir, "bundle.pem", trust_bundle(d.d_conf, ss), mt->ca,
 	    strlen(mt->ca));
 	write_file(dir, "ca.jks", NULL, mt->java.data, mt->java.len);
+	close(dir);
 	return 0;
 }

@@ -513,7 +513,7 @@ def descriptors_of_starter(mode):
         left = fcntl.fcntl(null, fcntl.F_DUPFD, 100)
     try:
         with start_with(new_daemon(mode), pass_fds=[left]) as daemon:
-            check_holdings(daemon, wired(SESSIONS, parent=["null"]))
+            check_holdings(daemon, wired(SESSIONS))
     finally:
         os.close(left)
 

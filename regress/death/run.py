@@ -34,10 +34,10 @@ from datetime import datetime
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "regress" / "lib"))
 from case import Cases, Skip  # noqa: E402
-from daemon import (POLICY, SANITIZED, Daemon, alive, until,  # noqa: E402
-                    verify)
+from daemon import (POLICY, SANITIZED, WAIT_S, Daemon, alive,  # noqa: E402
+                    until, verify)
 from procs import (adopt, children, descriptors, orphans,  # noqa: E402
-                   status)
+                   status, title)
 
 SHARED = ("policyd", "recorder", "dialer", "deciderd", "k8sd")
 SESSIONS = ("edge", "other")
@@ -48,6 +48,8 @@ END_S = 4 if SANITIZED else 1
 TRIES = 4
 # For times that have a lower bound; the upper one is then not so strict.
 LATE_S = 5 * END_S
+# In which an engine has to start.
+START_S = 20
 
 cases = Cases()
 
@@ -171,6 +173,44 @@ def killed_during_start(victim):
         assert daemon.wait() == 1, daemon.log()
         until("nobody is left", lambda: not orphans())
         blame(daemon, victim)
+        assert not files_left(daemon), files_left(daemon)
+    finally:
+        daemon.end()
+
+
+def hit_engine(daemon, number):
+    """Signal an engine that starts for the first time; was it in time?"""
+    daemon.popen()
+    parent, hit = daemon.process.pid, []
+    listed = pathlib.Path(f"/proc/{parent}/task/{parent}/children")
+    end = time.monotonic() + WAIT_S
+    # children() would look at everybody, and be late.
+    while not hit and time.monotonic() < end:
+        hit = [int(pid) for pid in listed.read_text().split()
+               if title(pid) == "egressd-tlsengine: edge"]
+    os.kill(hit[0], number)
+    until("it has the signal", lambda: not alive(hit[0]) or
+          status(hit[0])["State"][0] == "T")
+    # The last that it does before it answers.
+    return "session edge: CA " not in daemon.log()
+
+
+@cases.each(["SIGKILL", "SIGSTOP"])
+def engine_during_start(name):
+    """Without one of its sessions it is not ready, and does not wait for it
+    for ever."""
+    for _ in range(20):
+        daemon = Daemon()
+        if hit_engine(daemon, signal.Signals[name]):
+            break
+        daemon.end()
+    try:
+        assert daemon.wait(START_S + LATE_S) == 1, daemon.log()
+        until("nobody is left", lambda: not orphans())
+        text = daemon.log()
+        assert "session edge: its engine does not start" in text, text
+        assert ("is killed: it does not start" in text) == (
+            name == "SIGSTOP"), text
         assert not files_left(daemon), files_left(daemon)
     finally:
         daemon.end()

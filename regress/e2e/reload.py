@@ -29,6 +29,7 @@ import threading
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from case import Cases, Skip  # noqa: E402
 from daemon import POLICY, Client, Daemon, alive, until, verify  # noqa: E402
+from origin import authority  # noqa: E402
 
 cases = Cases()
 
@@ -215,6 +216,62 @@ def key_file():
         refused(daemon, "bad_configuration", str(key))
         assert "secret-of-the-judge" not in daemon.log()
         assert "secret-of-the-judge" not in json.dumps(daemon.ask("status"))
+
+
+@cases.each(["cert", "key", "trust", "directory"])
+def session_file(what):
+    """Also what an engine will need must be there."""
+    root = authority()
+    with Daemon() as daemon:
+        missing = daemon.dir / "none" / "file"
+        path = {"cert": root.cert, "key": root.key, "trust": root.cert,
+                "directory": daemon.dir / "trust"}
+        line = len(daemon.conf.read_text().splitlines()) + 1
+        for paths in ({**path, what: missing}, path):
+            daemon.write(POLICY + """session "new" {{ policy "open"
+                listen on 127.0.0.1 port 15003
+                ca certificate "{cert}" key "{key}"
+                upstream trust file "{trust}"
+                trust directory "{directory}" }}\n""".format(**paths))
+            if paths is not path:
+                refused(daemon, "bad_configuration", f"{daemon.conf}:{line}: ",
+                        str(missing.parent), "No such file")
+        assert "new" in taken(daemon, 2)
+
+
+@cases.case
+def lost_ca():
+    """A session whose CA has gone waits for it and makes no other."""
+    root = authority()
+    with Daemon() as daemon:
+        cert = daemon.dir / "cert"
+        cert.write_text(root.cert.read_text())
+        trust = daemon.dir / "trust"
+        daemon.write(POLICY.replace(
+            "15001 transparent", f'15001\nca certificate "{cert}" key '
+            f'"{root.key}"\ntrust directory "{trust}"\n'))
+        edge = taken(daemon, 2)["edge"]
+        daemon.process.send_signal(signal.SIGSTOP)
+        cert.rename(daemon.dir / "away")
+        os.kill(edge, signal.SIGKILL)
+        daemon.process.send_signal(signal.SIGCONT)
+        until("it cannot start", lambda: "cannot have all" in daemon.log())
+        (daemon.dir / "away").rename(cert)
+        assert until("edge runs", daemon.settle)["edge"] != edge
+        assert (trust / "ca.pem").read_text() == root.cert.read_text()
+
+
+@cases.case
+def control_replaced():
+    """The mode is the socket's, not that of what a link leads to."""
+    with Daemon() as daemon, daemon.client() as client:
+        secret = daemon.dir / "secret"
+        secret.write_text("")
+        secret.chmod(0o600)
+        daemon.socket.unlink()
+        daemon.socket.symlink_to(secret)
+        assert client.ask("reload")["ok"]
+        assert secret.stat().st_mode & 0o777 == 0o600, secret.stat()
 
 
 @cases.case

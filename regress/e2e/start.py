@@ -18,6 +18,7 @@
 """How egressd is started, what it says when it cannot, how it stops."""
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -32,6 +33,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from case import Cases, Skip  # noqa: E402
 from daemon import (BUILD, POLICY, TOP, WAIT_S, Daemon, alive,  # noqa: E402
                     until)
+from origin import authority  # noqa: E402
 
 cases = Cases()
 
@@ -208,6 +210,163 @@ def missing_key():
         lines = len(daemon.conf.read_text().splitlines())
         refused(daemon, f"{daemon.conf}:{lines}: ", "/nonexistent/key",
                 "No such file")
+
+
+def with_files(daemon, **given):
+    """A session with all the files that one can have, some of them given."""
+    root = authority()
+    path = {"all": root.cert, "trust": root.cert, "cert": root.cert,
+            "key": root.key, "directory": daemon.dir / "trust", **given}
+    daemon.write(f"""upstream trust file "{path['all']}"
+policy "p" {{ }}
+session "edge" {{ listen on 127.0.0.1 port 15001  policy "p"
+    ca certificate "{path['cert']}" key "{path['key']}"
+    upstream trust file "{path['trust']}"
+    trust directory "{path['directory']}" }}
+""")
+    lines = daemon.conf.read_text().splitlines()
+    return lines.index('policy "p" { }')
+
+
+@cases.each(["all", "trust", "cert", "key", "directory"])
+def missing_of_session(what):
+    """Nobody starts with a CA or a trust that is not the one written."""
+    with prepared() as daemon:
+        missing = daemon.dir / "none" / "file"
+        line = with_files(daemon, **{what: missing})
+        line += 0 if what == "all" else 2
+        refused(daemon, f"{daemon.conf}:{line}: ", missing.parent,
+                "No such file")
+        with_files(daemon)
+        daemon.start()
+        ca = (daemon.dir / "trust" / "ca.pem").read_text()
+        assert ca == authority().cert.read_text(), ca
+
+
+@cases.case
+def engine_does_not_start():
+    """It is not ready for ever after, and says why."""
+    with prepared() as daemon:
+        with_files(daemon, key=authority("other").key)
+        refused(daemon, "session edge: CA: ",
+                "session edge: its engine does not start")
+
+
+def for_root():
+    if os.geteuid() != 0:
+        raise Skip("only root has to be careful")
+
+
+@cases.case
+def fewest_uids():
+    """As many as egressd.conf(5) asks for."""
+    for_root()
+    with Daemon("uids 61200 - 61207\n" + POLICY, head=False) as daemon:
+        daemon.settle()
+        assert daemon.stop() == 0
+
+
+@cases.each(["symbolic", "hard"])
+def pid_file_elsewhere(kind):
+    """What stands in the place of the pid file is left as it is."""
+    with prepared() as daemon:
+        precious = daemon.dir / "precious"
+        precious.write_text("precious")
+        if kind == "symbolic":
+            pid_file(daemon).symlink_to(precious)
+        else:
+            pid_file(daemon).hardlink_to(precious)
+        for flags in (("-d",), ()):
+            status, _, err = background(daemon, *flags)
+            assert status == 1 and f"{pid_file(daemon)}: " in err, err
+            assert precious.read_text() == "precious"
+            assert pid_file(daemon).is_symlink() == (kind == "symbolic")
+            assert not daemon.socket.exists()
+
+
+def unsafe(daemon, kind):
+    """A directory to which somebody else can lead root."""
+    place = daemon.dir / kind
+    place.mkdir()
+    inner = place / "inner"
+    if kind == "owned":
+        inner.mkdir()
+        os.chown(inner, 65534, 65534)
+        return inner, inner
+    if kind == "above":
+        inner.mkdir()
+        os.chown(place, 65534, 65534)
+        return inner, place
+    if kind == "writable":
+        place.chmod(0o777)
+        return place, place
+    place.chmod(0o1777)
+    target = daemon.dir / "target"
+    target.mkdir()
+    inner.symlink_to(target)
+    os.chown(inner, 65534, 65534, follow_symlinks=False)
+    return inner, inner
+
+
+@cases.each(["owned", "above", "writable", "link"])
+def unsafe_place(kind):
+    """Root puts neither sockets nor trust where others have their hands."""
+    for_root()
+    with prepared() as daemon:
+        place, named = unsafe(daemon, kind)
+        with_files(daemon, directory=place)
+        refused(daemon, f"{daemon.conf}:", f"{named}: ", "root leaves no")
+        with_files(daemon, directory=place / "trust")
+        refused(daemon, f"{daemon.conf}:", f"{named}: ", "root leaves no")
+        with_files(daemon)
+        safe, daemon.socket = daemon.socket, place / "egressd.sock"
+        refused(daemon, daemon.socket, f"{named}: ", "root leaves no")
+        assert list(place.iterdir()) == []
+        daemon.socket = safe
+
+
+@cases.case
+def safe_place():
+    """A link of root's own, and a directory that is everybody's and sticky."""
+    for_root()
+    with prepared() as daemon:
+        common, link = daemon.dir / "common", daemon.dir / "link"
+        common.mkdir()
+        common.chmod(0o1777)
+        link.symlink_to("common/../common")
+        with_files(daemon, directory=f"{link}/trust//")
+        daemon.args[daemon.args.index("-s") + 1] = f"{link}/egressd.sock"
+        daemon.start()
+        assert (common / "trust" / "ca.pem").exists()
+        assert (common / "egressd.pid").exists()
+        assert daemon.stop() == 0
+        assert not (common / "egressd.pid").exists()
+
+
+@cases.case
+def started_at_once():
+    """Whoever starts has the lock first; nobody else clears the socket."""
+    with prepared() as daemon, open(pid_file(daemon), "w",
+                                    encoding="ascii") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.bind(str(daemon.socket))
+        status, _, err = background(daemon, "-d")
+        assert status == 1 and "another egressd serves it" in err, err
+        assert daemon.socket.exists() and pid_file(daemon).exists()
+
+
+@cases.case
+def inherited_descriptors():
+    """A lock that the caller holds is not held by the daemon too."""
+    with prepared() as daemon, notified(daemon) as (sock, env):
+        with open(daemon.dir / "lock", "w", encoding="ascii") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            daemon.popen(pass_fds=[held.fileno()], env=env)
+            assert sock.recv(64) == b"READY=1"
+        with open(daemon.dir / "lock", "w", encoding="ascii") as free:
+            fcntl.flock(free, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        assert daemon.stop() == 0
 
 
 @cases.case
@@ -454,7 +613,25 @@ def unprivileged():
         status = json.loads(daemon.ctl("-j", "status").stdout)
         assert status["privileged"] is False, status
         assert len(status["sessions"]) == 2, status
+        if user:
+            with daemon.client() as client:
+                client.send({"id": 1, "op": "status"})
+                assert client.read() is None
+            assert "it is another user's, hung up" in daemon.log()
         assert daemon.stop() == 0
+
+
+@cases.case
+def unprivileged_default():
+    """Where it may not make the usual socket it says what helps."""
+    them = {}
+    if os.geteuid() == 0:
+        them = {"user": 65534, "group": 65534, "extra_groups": []}
+        if not runs_as(them):
+            raise Skip("the build tree is closed to other users")
+    with prepared(user="nobody" if them else None) as daemon:
+        status, _, err = egressd("-d", "-f", daemon.conf, **them)
+        assert status == 1 and "Permission denied (-s names" in err, err
 
 
 cases.main()
