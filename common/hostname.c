@@ -212,6 +212,8 @@ canon_name(const char *in, size_t len, char name[HOSTNAME_MAX],
 
 	if ((n = fold(in, len, name, why)) == -1)
 		return -1;
+	if (strstr(name, "://") != NULL)
+		return refuse(why, "must be a name, not a URL");
 	if (memchr(name, ':', (size_t)n) != NULL)
 		return refuse(why, "port in name, or bad IPv6 address");
 	if ((fault = labels_fault(name, (size_t)n, 0)) != NULL)

@@ -277,7 +277,7 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	U32(cookie) U8(ok) STR(text, PATH_LEN)
 
 #define FIELDS_audit_status(U8, U16, U32, U64, STR, BYTES) \
-	U32(cookie) U64(seq) U32(followers) STR(path, PATH_LEN)
+	U32(cookie) U64(seq) U32(followers) U8(full) STR(path, PATH_LEN)
 
 /* The certificate of a session's CA, as PEM and as a Java key store. */
 #define FIELDS_engine_trust(U8, U16, U32, U64, STR, BYTES) \

@@ -226,6 +226,12 @@ put_count(const cJSON *json, const char *name, const char *text)
 	}
 }
 
+static int
+is_one(const cJSON *json, const char *name)
+{
+	return cJSON_GetNumberValue(json_get(json, name)) == 1;
+}
+
 void
 replay_put(const cJSON *json)
 {
@@ -238,11 +244,12 @@ replay_put(const cJSON *json)
 		return;
 	}
 	json_put(stdout, json_get(json, "requests"));
-	fputs(" requests, ", stdout);
+	printf(" request%s, ", is_one(json, "requests") ? "" : "s");
 	json_put(stdout, json_get(json, "changed"));
 	fputs(" would change", stdout);
 	put_count(json, "not_listed", "not listed for lack of room");
 	put_count(json, "not_policy", "not decided by a policy");
-	put_count(json, "bad_lines", "bad lines");
+	put_count(json, "bad_lines", is_one(json, "bad_lines") ? "bad line" :
+	    "bad lines");
 	putchar('\n');
 }

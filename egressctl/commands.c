@@ -19,6 +19,8 @@
  * it runs, which fields its request carries and how its answer is shown.
  */
 
+#include <string.h>
+
 #include "egressctl.h"
 
 static void
@@ -59,6 +61,14 @@ log_level_put(const cJSON *answer)
 	putchar('\n');
 }
 
+/* Another than its own; the command may be NULL. */
+int
+command_has_name(const struct command *command, const char *name)
+{
+	return command != NULL && command->co_other_name != NULL &&
+	    strcmp(command->co_other_name, name) == 0;
+}
+
 static int
 help_run(const struct invocation *in)
 {
@@ -70,6 +80,7 @@ help_run(const struct invocation *in)
 const struct command command_status = {
 	.co_synopsis = "status",
 	.co_help = "show the daemon, its processes and its sessions",
+	.co_other_name = "sessions",
 	.co_run = command_ask,
 	.co_op = "status",
 	.co_show = status_put,

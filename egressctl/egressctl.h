@@ -97,6 +97,7 @@ struct invocation;
 struct command {
 	const char	 *co_synopsis;
 	const char	 *co_help;
+	const char	 *co_other_name;	/* that people look for */
 	int		(*co_run)(const struct invocation *);
 	const char	 *co_op;	/* of the request, egressd.sock(5) */
 	void		(*co_ask)(const struct invocation *, cJSON *);
@@ -164,7 +165,8 @@ enum client_result {
 enum visible {
 	VISIBLE_TEXT,		/* by itself, or in a column of a table */
 	VISIBLE_QUOTED,		/* between double quotes */
-	VISIBLE_WORD		/* among other words: no space of any sort */
+	VISIBLE_WORD,		/* among other words: no space of any sort */
+	VISIBLE_WHOLE		/* a word of which nothing is cut off */
 };
 
 /* A part of a line, not terminated. */
@@ -218,6 +220,7 @@ struct url {
 struct private {
 	pid_t		 pv_pid;	/* 0: there is none */
 	int		 pv_log;	/* what it says, or -1 */
+	int		 pv_quiet;	/* show it only if all has failed */
 	char		 pv_socket[PATH_LEN];	/* "": none in the file system */
 };
 
@@ -265,6 +268,7 @@ extern const struct command	 command_metadata;
 extern const struct command	 command_attack;
 extern const struct command	 command_run;
 extern const struct command	 command_help;
+int	 command_has_name(const struct command *, const char *);
 
 /* context.c */
 void	 message_ask(const struct invocation *, cJSON *);
@@ -279,6 +283,7 @@ cJSON	*exchange_ask(struct client *, cJSON *, int, char **);
 /* explain.c */
 void	 explain_connect(const char *, int);
 void	 explain_hung_up(const struct client *);
+void	 explain_stopped(void);
 void	 explain_refusal(const struct command *, const cJSON *);
 
 /* json.c */
@@ -302,6 +307,7 @@ int	 parser_typos(const char *, const char *);
 
 /* pending.c */
 size_t	 request_put(FILE *, const cJSON *);
+void	 request_put_whole(FILE *, const cJSON *);
 size_t	 duration_put(FILE *, const cJSON *);
 void	 pending_put(const cJSON *);
 void	 answer_ask(const struct invocation *, cJSON *);

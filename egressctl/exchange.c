@@ -168,7 +168,7 @@ explain_end(int slow)
 		warnx("egressd hung up: the records were not read as fast as "
 		    "they came");
 	else
-		warnx("egressd hung up: it has stopped or restarted");
+		explain_stopped();
 }
 
 static int

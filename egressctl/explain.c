@@ -37,8 +37,7 @@ static const struct {
 	    "\"egressctl pending\" lists what still waits" },
 	{ "session_exists", "give the session another name with -n" },
 	{ "start_failed", "egressd's log says why" },
-	{ "unknown_policy", "name one of those that \"egressctl -j status\" "
-	    "lists, with -p" },
+	{ "unknown_policy", "name one of these with -p" },
 	{ "not_permitted", "a read-only socket serves status and events only; "
 	    "use -s to name the other one" },
 	{ "too_many_clients", "wait for another client to leave" },
@@ -115,6 +114,13 @@ explain_hung_up(const struct client *cl)
 	warnx("egressd hung up without an answer: it does so to a client "
 	    "whose user may not use this socket, and to one that lives in a "
 	    "sandbox; egressd's log says which");
+}
+
+/* It had answered before. */
+void
+explain_stopped(void)
+{
+	warnx("egressd hung up: it has stopped or restarted");
 }
 
 void

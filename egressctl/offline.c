@@ -19,6 +19,8 @@
  * its own rules decide; nothing is asked, dialled or recorded.
  */
 
+#include <unistd.h>
+
 #include "egressctl.h"
 #include "offline.h"
 
@@ -39,6 +41,8 @@ offline_conf(const char *path)
 		fprintf(stderr, "egressctl: and %zu more errors\n",
 		    errors.ce_dropped);
 	conf_errors_free(&errors);
+	if (path == path_conf && access(path, R_OK) == -1)
+		fputs("egressctl: name your configuration with -f\n", stderr);
 	return NULL;
 }
 

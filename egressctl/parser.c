@@ -444,7 +444,8 @@ nearest(const struct token *table, const char *word)
 	for (t = table; t->tk_type != LAST; t++) {
 		if (t->tk_type != KEYWORD)
 			continue;
-		d = parser_typos(word, t->tk_word);
+		d = command_has_name(t->tk_command, word) ? 0 :
+		    parser_typos(word, t->tk_word);
 		if (d != -1 && d < least) {
 			least = d;
 			best = t;

@@ -27,9 +27,9 @@
 /* ---- cells --------------------------------------------------------------- */
 
 static size_t
-put_word(FILE *fp, const char *s)
+put_word(FILE *fp, const char *s, enum visible where)
 {
-	return visible_put(fp, s != NULL ? s : "-", VISIBLE_WORD);
+	return visible_put(fp, s != NULL ? s : "-", where);
 }
 
 static size_t
@@ -39,34 +39,48 @@ put_plain(FILE *fp, const char *s)
 }
 
 static size_t
-put_host(FILE *fp, const char *host)
+put_host(FILE *fp, const char *host, enum visible where)
 {
 	if (host == NULL || strchr(host, ':') == NULL)
-		return put_word(fp, host);
-	return put_plain(fp, "[") + put_word(fp, host) + put_plain(fp, "]");
+		return put_word(fp, host, where);
+	return put_plain(fp, "[") + put_word(fp, host, where) +
+	    put_plain(fp, "]");
 }
 
 /*
  * METHOD scheme://host:port/path, with the port even if it is the usual one:
  * who is asked should not have to know it.
  */
-size_t
-request_put(FILE *fp, const cJSON *request)
+static size_t
+put_request(FILE *fp, const cJSON *request, enum visible where)
 {
 	const cJSON	*port = json_get(request, "port");
 	const char	*path = json_string(request, "path");
 	size_t		 columns;
 
-	columns = put_word(fp, json_string(request, "method"));
+	columns = put_word(fp, json_string(request, "method"), where);
 	columns += put_plain(fp, " ");
-	columns += put_word(fp, json_string(request, "scheme"));
+	columns += put_word(fp, json_string(request, "scheme"), where);
 	columns += put_plain(fp, "://");
-	columns += put_host(fp, json_string(request, "host"));
+	columns += put_host(fp, json_string(request, "host"), where);
 	columns += put_plain(fp, ":");
 	columns += json_put(fp, cJSON_IsNumber(port) ? port : NULL);
 	if (path != NULL)
-		columns += put_word(fp, path);
+		columns += put_word(fp, path, where);
 	return columns;
+}
+
+size_t
+request_put(FILE *fp, const cJSON *request)
+{
+	return put_request(fp, request, VISIBLE_WORD);
+}
+
+/* For whoever decides by it: what is cut off could be what matters. */
+void
+request_put_whole(FILE *fp, const cJSON *request)
+{
+	put_request(fp, request, VISIBLE_WHOLE);
 }
 
 /* Milliseconds as people say them. */

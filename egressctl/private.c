@@ -35,6 +35,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <syslog.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -92,7 +93,7 @@ private_conf(const struct invocation *in)
 static void __attribute__((__noreturn__))
 daemon_exec(char *argv[], int control, int log, pid_t parent)
 {
-	char	*envp[] = { NULL };
+	char	 marks[] = "JOURNAL_STREAM=0:0", *envp[] = { NULL, NULL };
 	int	 null;
 
 	/* Out of reach of the terminal's signals, but not of our end. */
@@ -107,16 +108,21 @@ daemon_exec(char *argv[], int control, int log, pid_t parent)
 		fcntl(control, F_SETFD, 0);
 	else if (control != -1 && dup2(control, CONTROL_FD) == -1)
 		err(1, "dup2");
-	if (log != -1 && dup2(log, STDERR_FILENO) == -1)
-		err(1, "dup2");
+	if (log != -1) {
+		/* The journal's marks, for log_put. */
+		envp[0] = marks;
+		if (dup2(log, STDERR_FILENO) == -1)
+			err(1, "dup2");
+	}
 	execve(path_egressd, argv, envp);
 	err(1, "%s", path_egressd);
 }
 
 /*
  * With verbose it speaks to our standard error, else into a pipe that is read
- * when something has gone wrong.  What the pipe cannot hold is lost: a daemon
- * that waits for a reader of its log would be worse.
+ * when it has ended, so that it does not write between the command's lines.
+ * What the pipe cannot hold is lost: a daemon that waits for a reader of its
+ * log would be worse.
  */
 static int
 daemon_fork(struct private *pv, const char *conf, int control, int verbose)
@@ -249,20 +255,55 @@ daemon_end(pid_t pid)
 		close(pfd.fd);
 }
 
-/* What it said may tell what went wrong, if something did. */
-void
-private_stop(struct private *pv, int explain)
+/* Less than a warning; a line without a mark is from before there was a log. */
+static int
+is_idle_talk(const char **line)
 {
-	char	buf[4096];
-	ssize_t	n;
+	const char	*s = *line;
 
+	if (s[0] != '<' || s[1] < '0' || s[1] > '7' || s[2] != '>')
+		return 0;
+	*line += 3;
+	return s[1] - '0' > LOG_WARNING;
+}
+
+static void
+log_put(int fd)
+{
+	const char	*text;
+	char		*line = NULL;
+	size_t		 size = 0;
+	FILE		*fp;
+
+	if ((fp = fdopen(fd, "r")) == NULL) {
+		warn("log of the private egressd");
+		close(fd);
+		return;
+	}
+	while (getline(&line, &size, fp) != -1) {
+		text = line;
+		if (!is_idle_talk(&text))
+			fputs(text, stderr);
+	}
+	free(line);
+	fclose(fp);
+}
+
+/*
+ * Its warnings are shown also if the command has succeeded: records that were
+ * lost, for one, are not to be missed much later.
+ */
+void
+private_stop(struct private *pv, int failed)
+{
 	if (pv->pv_pid != 0)
 		daemon_end(pv->pv_pid);
 	pv->pv_pid = 0;
 	if (pv->pv_log == -1)
 		return;
-	while (explain && (n = read(pv->pv_log, buf, sizeof(buf))) > 0)
-		fwrite(buf, 1, (size_t)n, stderr);
-	close(pv->pv_log);
+	if (failed || !pv->pv_quiet)
+		log_put(pv->pv_log);
+	else
+		close(pv->pv_log);
 	pv->pv_log = -1;
 }

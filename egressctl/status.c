@@ -78,6 +78,8 @@ put_audit(const cJSON *audit)
 	fputs(", followers ", stdout);
 	json_put(stdout, json_get(audit, "followers"));
 	putchar('\n');
+	if (cJSON_IsTrue(json_get(audit, "full")))
+		puts("               CANNOT BE WRITTEN, records are lost");
 }
 
 void

@@ -29,7 +29,7 @@
 
 #include "egressctl.h"
 
-#define VISIBLE_MAX	512	/* bytes of one string, in text output */
+#define VISIBLE_MAX	512	/* bytes of one string, unless VISIBLE_WHOLE */
 
 /*
  * Decodes one character of well-formed UTF-8 (RFC 3629 section 4: no
@@ -121,7 +121,8 @@ visible_put(FILE *fp, const char *s, enum visible where)
 	uint32_t	 code;
 	size_t		 len, width, columns = 0;
 
-	for (; *s != '\0' && s - start < VISIBLE_MAX; s += len) {
+	for (; *s != '\0' && (where == VISIBLE_WHOLE ||
+	    s - start < VISIBLE_MAX); s += len) {
 		width = 0;
 		if ((len = utf8_decode(s, &code)) == 0)
 			len = 1;

@@ -339,7 +339,10 @@ take_line(struct watch *wt)
 		break;
 	case CLIENT_HUNG_UP:
 		show_no_prompt();
-		explain_hung_up(&wt->wt_client);
+		if (wt->wt_list == NULL)
+			explain_hung_up(&wt->wt_client);
+		else
+			explain_stopped();
 		/* FALLTHROUGH */
 	default:
 		finish(wt, EXIT_NO_DAEMON);

@@ -18,8 +18,8 @@
  * egressctl: questions on the screen.  Lines are written once and scroll; only
  * the prompt, which is always the last line and never wider than the screen,
  * is written over, so that there is nothing to repair when the size changes.
- * All of a question is shown, over several lines if need be: what is cut off
- * could be what matters.  Its lines are indented and ours are not.
+ * All of a question is shown, over several lines if need be.  Its lines are
+ * indented and ours are not.
  */
 
 #include <err.h>
@@ -63,7 +63,7 @@ is_text(const struct watch *wt)
 	return wt->wt_in->in_output == &output_text;
 }
 
-/* The text is ASCII, as request_put makes it, so bytes are columns. */
+/* The text is ASCII, as request_put_whole makes it: bytes are columns. */
 static void
 put_wrapped(const char *text, size_t len, size_t width)
 {
@@ -84,7 +84,7 @@ put_request(const cJSON *request)
 
 	if ((fp = open_memstream(&text, &len)) == NULL)
 		err(EXIT_NO_DAEMON, NULL);
-	request_put(fp, request);
+	request_put_whole(fp, request);
 	if (fclose(fp) == EOF)
 		err(EXIT_NO_DAEMON, NULL);
 	put_wrapped(text, len, tty_width());

@@ -65,6 +65,28 @@ run_name(struct request *rq, char *name, size_t size)
 	return 0;
 }
 
+/* Those there are, as many as have room. */
+static const char *
+run_policies(void)
+{
+	static char		 names[2 * NAME_LEN];
+	static const char	 more[] = ", ...";
+	const struct policy	*pl;
+	size_t			 len = 0;
+
+	strlcpy(names, "none", sizeof(names));
+	TAILQ_FOREACH(pl, &slice_running->sl_policies, pl_entry) {
+		if (len + strlen(", ") + strlen(pl->pl_name) + sizeof(more) >
+		    sizeof(names)) {
+			strlcat(names, more, sizeof(names));
+			break;
+		}
+		len += (size_t)snprintf(names + len, sizeof(names) - len,
+		    "%s%s", len == 0 ? "" : ", ", pl->pl_name);
+	}
+	return names;
+}
+
 static int
 run_policy(struct request *rq, const char **policy)
 {
@@ -75,13 +97,14 @@ run_policy(struct request *rq, const char **policy)
 	if (**policy == '\0') {
 		if (pl == NULL || TAILQ_NEXT(pl, pl_entry) != NULL)
 			return request_fail(rq, "unknown_policy", "policy: "
-			    "wanted, as the configuration has %s",
-			    pl == NULL ? "none" : "more than one");
+			    "wanted, as there is not exactly one; known are: "
+			    "%s", run_policies());
 		*policy = pl->pl_name;
 	}
 	if (slice_policy(slice_running, *policy) == NULL)
 		return request_fail(rq, "unknown_policy",
-		    "there is no policy %s", *policy);
+		    "there is no policy %s, known are: %s", *policy,
+		    run_policies());
 	return 0;
 }
 

@@ -216,6 +216,7 @@ put_audit(struct jsonw *w)
 	put_str(w, "file", survey.sv_path[0] != '\0' ? survey.sv_path : NULL);
 	put_uint(w, "seq", survey.sv_audit.seq);
 	put_uint(w, "followers", survey.sv_audit.followers);
+	put_bool(w, "full", survey.sv_audit.full);
 	jsonw_end(w);
 }
 

@@ -86,6 +86,13 @@ audit_listens(void)
 	return audit.au_fd != -1 && !audit.au_broken;
 }
 
+/* Records are being lost, for whatever reason it cannot be written. */
+int
+audit_full(void)
+{
+	return audit.au_fd != -1 && audit.au_broken;
+}
+
 const char *
 audit_path(void)
 {

@@ -94,6 +94,7 @@ void			 chain_put_time(uint64_t);
 /* audit.c */
 void		 audit_init(struct event_base *, void (*)(int));
 int		 audit_listens(void);
+int		 audit_full(void);
 const char	*audit_path(void);
 void		 audit_append(const struct line *);
 void		 audit_flush(void);

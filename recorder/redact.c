@@ -175,22 +175,27 @@ same_name(const char *name, size_t len, const char *word)
 	return strlen(word) == len && strncasecmp(name, word, len) == 0;
 }
 
-/* A parameter's name as the origin reads it: `%74oken' is a token too. */
+/*
+ * A parameter's name as origins read it: `%74oken' is a token too, and some
+ * of them pass over blanks before it.
+ */
 static size_t
 decode_name(const char *name, size_t len, char *out, size_t size)
 {
-	char	 hex[3] = "";
+	char	 c, hex[3] = "";
 	size_t	 i, n = 0;
 
-	for (i = 0; i < len && n < size; i++, n++) {
-		out[n] = name[i];
-		if (name[i] != '%' || len - i < 3 ||
-		    !isxdigit((unsigned char)name[i + 1]) ||
-		    !isxdigit((unsigned char)name[i + 2]))
-			continue;
-		memcpy(hex, name + i + 1, 2);
-		out[n] = strtol(hex, NULL, 16);
-		i += 2;
+	for (i = 0; i < len && n < size; i++) {
+		c = name[i];
+		if (c == '%' && len - i >= 3 &&
+		    isxdigit((unsigned char)name[i + 1]) &&
+		    isxdigit((unsigned char)name[i + 2])) {
+			memcpy(hex, name + i + 1, 2);
+			c = strtol(hex, NULL, 16);
+			i += 2;
+		}
+		if (n > 0 || (c != '+' && !isspace((unsigned char)c)))
+			out[n++] = c;
 	}
 	return n;
 }
@@ -261,34 +266,48 @@ redact_next(const char *session, const char **p, size_t *left,
 	return 0;
 }
 
-/* The path with the values of secret parameters replaced. */
+/* Members of an array, as in `token[]=1', are values of it too. */
+static int
+secret_parameter(const char *session, const char *p, size_t len)
+{
+	const char	*bracket;
+	char		 name[NAME_LEN + 1];
+
+	len = decode_name(p, len, name, sizeof(name));
+	if (named(session, REDACT_QUERY, name, len))
+		return 1;
+	bracket = memchr(name, '[', len);
+	return bracket != NULL &&
+	    named(session, REDACT_QUERY, name, bracket - name);
+}
+
+/*
+ * The path with the values of secret parameters replaced.  Origins do not
+ * agree on what stands between parameters: a name may begin wherever one of
+ * them would look for it, a value ends only where all of them see its end.
+ */
 const char *
 redact_path(const char *session, const char *path, char *buf, size_t size)
 {
 	const char	*p = strchr(path, '?'), *end, *eq;
-	char		 name[NAME_LEN + 1];
-	size_t		 len, n;
+	size_t		 n;
 
 	if (p == NULL || TAILQ_EMPTY(&running.rs_list))
 		return path;
-	strlcpy(buf, path, ++p - path + 1);
-	n = p - path;
-	for (; *p != '\0'; p = end) {
-		end = p + strcspn(p, "&;");
-		len = end - p;
-		eq = memchr(p, '=', len);
-		if (eq != NULL && named(session, REDACT_QUERY, name,
-		    decode_name(p, eq - p, name, sizeof(name)))) {
-			len = eq - p + 1;
+	n = ++p - path;
+	strlcpy(buf, path, n + 1);
+	for (; *p != '\0' && n < size - 1; p = end) {
+		end = p + strcspn(p, "?&;");
+		eq = memchr(p, '=', end - p);
+		if (eq != NULL && secret_parameter(session, p, eq - p)) {
 			n += snprintf(buf + n, size - n, "%.*s" REDACTED,
-			    (int)len, p);
-		} else
-			n += snprintf(buf + n, size - n, "%.*s", (int)len, p);
-		if (*end != '\0' && n < size - 1)
-			buf[n++] = *end++;
-		if (n >= size - 1)
-			break;
+			    (int)(eq + 1 - p), p);
+			end += strcspn(end, "&");
+			continue;
+		}
+		if (*end != '\0')
+			end++;
+		n += snprintf(buf + n, size - n, "%.*s", (int)(end - p), p);
 	}
-	buf[n < size ? n : size - 1] = '\0';
 	return buf;
 }

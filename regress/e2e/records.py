@@ -213,6 +213,7 @@ def full_disk():
             held = verify(daemon.audit.read_text().splitlines())[-1]["seq"]
             assert 2 <= held < status["audit"]["seq"] == 82, status
             assert len(status["processes"]) == 8, status
+            assert status["audit"]["full"] is True, status
             (disk / "filler").unlink()
             until("the gap is written", lambda: any(
                 r["kind"] == "gap" for r in daemon.records()))
@@ -220,6 +221,7 @@ def full_disk():
             assert (gap["reason"], gap["first_seq"], gap["last_seq"],
                     gap["lost"]) == ("audit_full", held + 1, 82,
                                      82 - held), gap
+            assert daemon.ask("status")["audit"]["full"] is False
             restart_engine(daemon)
             records = daemon.verified()
             assert records[-1]["seq"] == 85, records[-1]
@@ -289,7 +291,8 @@ def without_file():
     with Daemon(audit=False) as daemon:
         restart_engine(daemon)
         audit = daemon.ask("status")["audit"]
-        assert audit == {"file": None, "seq": 4, "followers": 0}, audit
+        assert audit == {"file": None, "seq": 4, "followers": 0,
+                         "full": False}, audit
         daemon.audited = True
         daemon.write(POLICY)
         assert daemon.ask("reload")["ok"]

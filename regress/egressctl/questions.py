@@ -24,6 +24,7 @@ import pty
 import re
 import select
 import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -367,6 +368,34 @@ def watch_line_for_another_question():
         assert "question 1: not answered: it is not the one" in out, out
         assert err.count("standard input: a line is one of") == 3, err
         assert b.daemon.answers == [("2", "deny", False, None)]
+
+
+@cases.case
+def watch_cuts_nothing():
+    """A long path does not hide its end."""
+    path = "/" + "x" * 8000 + "\033/the/end"
+    with Bench() as b:
+        b.daemon.ask("1", path=path)
+        status, out, err = b.run("watch", stdin=b"d\n")
+    assert (status, err) == (0, ""), err
+    text = "".join(line[2:] for line in out.splitlines()
+                   if line.startswith("  "))
+    assert text == ("POST https://api.example.com:443" +
+                    path.replace("\033", "\\033")), text
+
+
+@cases.case
+def watch_hung_up():
+    """Before the first answer for a reason, later because it has ended."""
+    with Bench() as b, Piped(b) as w:
+        b.daemon.until_watched()
+        b.daemon.connections[0].shutdown(socket.SHUT_RDWR)
+        assert w.end() == (3, "egressctl: egressd hung up: it has stopped or "
+                           "restarted\n")
+    with Bench() as b:
+        b.daemon.op_pending_list = lambda *_: False
+        status, _, err = b.run("watch")
+    assert status == 3 and "lives in a sandbox" in err, err
 
 
 @cases.case

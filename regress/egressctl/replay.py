@@ -155,7 +155,7 @@ def connections():
 def asterisk():
     want(replay([record(rule=ALLOW, method="OPTIONS", path="*",
                         host="narrow.test", decider={"name": "person"})]),
-         SAME, "1 requests, 0 would change\n")
+         SAME, "1 request, 0 would change\n")
 
 
 @cases.case
@@ -207,14 +207,14 @@ def one_session():
     lines = [record(rule=ALLOW, path="/shut"),
              record(rule=ALLOW, path="/shut", session="j")]
     status, out, _ = replay(lines, "session", "j")
-    assert status == CHANGED and "1 requests, 1 would" in out, out
+    assert status == CHANGED and "1 request, 1 would" in out, out
 
 
 @cases.case
 def standard_input():
     want(replay([record(rule=ALLOW), b"{"], stdin=True), ERROR,
          "standard input:2: not a record: no JSON object\n"
-         "1 requests, 0 would change, 1 bad lines\n")
+         "1 request, 0 would change, 1 bad line\n")
 
 
 @cases.case
@@ -235,7 +235,7 @@ def bad_lines():
         status, out, err = replay([good, line, good])
         assert status == ERROR and err == "", (line, err)
         assert out.startswith("log:2: ") and why in out, (line, out)
-        assert out.endswith("2 requests, 0 would change, 1 bad lines\n"), out
+        assert out.endswith("2 requests, 0 would change, 1 bad line\n"), out
 
 
 @cases.case
@@ -270,7 +270,7 @@ def wrong_configuration():
         assert (status, out) == (ERROR, "") and why in err, (options, err)
     want(replay([record(rule=ALLOW)], policy=None,
                 conf='policy "p" { allow host "good.test" }'), SAME,
-         "1 requests, 0 would change\n")
+         "1 request, 0 would change\n")
     assert replay([], "session", "a", "b")[0] == ERROR
     done = subprocess.run([EGRESSCTL, "replay", "/nonexistent", "-f",
                            "/nonexistent"], capture_output=True)

@@ -210,6 +210,12 @@ def unknown_command_nearest(b):
 
 
 @case
+def unknown_command_of_another_name(b):
+    want(b.run("sessions"), 2, "", 'egressctl: unknown command "sessions", '
+         'did you mean "status"?\n')
+
+
+@case
 def unknown_command_far(b):
     want(b.run("frobnicate"), 2, "", 'egressctl: unknown command '
          '"frobnicate", known are: status, reload, log, events, pending, '
@@ -345,6 +351,16 @@ SESSION  KIND   POLICY  STATE    STARTED                   RESTARTS
 edge     fixed  coding  running  2026-01-02T03:04:06.001Z  0
 """, "")
     assert daemon.requests == [b'{"id":1,"op":"status"}\n']
+
+
+@case
+def status_of_a_full_disk(b):
+    for full, expected in ((True, 1), (False, 0), ("yes", 0)):
+        script = saying(encode({"id": 1, "ok": True, "audit": {
+            "file": "/a", "seq": 365, "followers": 0, "full": full}}))
+        result = b.ask(script, "status")
+        want(result, 0, said("/a, record 365"), "")
+        assert result.out.count(b"CANNOT BE WRITTEN") == expected, result.out
 
 
 @case

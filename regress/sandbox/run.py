@@ -19,6 +19,7 @@
 """`egressctl run`: a command in a sandbox, behind the gate."""
 
 import atexit
+import contextlib
 import fcntl
 import os
 import pathlib
@@ -28,6 +29,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import termios
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -450,6 +452,10 @@ def no_configuration():
     same(done.returncode, 125)
     for word in ("nobody listens on", ".config/egressd.conf", "policy \""):
         assert word in done.stderr, done.stderr
+    done = here.run("user", "test", "open", "GET", "https://a.test/")
+    same((done.returncode, done.stderr), (
+        2, f"{etc}: Permission denied\negressctl: name your configuration "
+        "with -f\n"))
 
 
 @cases.case
@@ -471,6 +477,48 @@ def quiet_and_verbose():
         assert word in done.stderr, done.stderr
 
 
+@contextlib.contextmanager
+def full_disk(who):
+    """A directory of that user's where files can be made, and stay empty."""
+    disk = here.fresh(who, "disk")
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4096,mode=777",
+                           "tmpfs", disk], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Skip(f"no tmpfs: {done.stderr.strip()}")
+    try:
+        (disk / "filler").write_bytes(bytes(4096))
+        yield disk
+    finally:
+        subprocess.run(["umount", disk], check=True)
+
+
+@cases.case
+def records_are_lost():
+    """Of a private daemon nobody else reads the log."""
+    conf, log = here.conf("user")
+    with full_disk("user") as disk:
+        full = disk / "audit.log"
+        conf.write_text(conf.read_text().replace(str(log), str(full)))
+        done = here.run("user", "run", "-q", "-f", conf, "--", "true")
+        same((done.returncode, done.stderr), (0, ""))
+        done = here.run("user", "run", "-f", conf, "--", "echo", "hi")
+    same((done.returncode, done.stdout), (0, "hi\n"), done.stderr)
+    assert f"{full}: records are lost" in done.stderr, done.stderr
+    assert "ready" not in done.stderr and "<" not in done.stderr, done.stderr
+
+
+@cases.case
+def policy_that_is_not_there():
+    conf, _ = here.conf("user", TWO)
+    done = here.run("user", "run", "-p", "opne", "-f", conf, "--", "true")
+    same((done.returncode, done.stderr), (
+        125, "egressctl: session.start: there is no policy opne, known are: "
+        "open, shut (unknown_policy)\negressctl: name one of these with "
+        "-p\n"))
+    done = here.run("user", "run", "-f", conf, "--", "true")
+    assert "known are: open, shut (unknown" in done.stderr, done.stderr
+
+
 @cases.case
 def writable_policy():
     """Who can write to the policy makes the next one."""
@@ -485,9 +533,44 @@ def writable_policy():
     done = here.run("user", "run", "-f", conf, "-w", other, "--", "true",
                     work=work)
     same((done.returncode, done.stderr), (0, ""))
-    done = here.run("user", "run", "-f", conf, "-w", other, "-X", work, "--",
-                    "true")
-    assert "may write" in done.stderr, done.stderr
+    for path in (work, conf):
+        done = here.run("user", "run", "-f", conf, "-w", other, "-X", path,
+                        "--", "true")
+        assert "may write" in done.stderr, done.stderr
+
+
+@cases.each(("", "-r"))
+def policy_at_home(root):
+    """The home is not shown, by whatever name, and so not warned of."""
+    home = here.fresh("user", "home")
+    conf, log = here.conf("user", into=home)
+    link = here.fresh("user", "links") / "home"
+    link.symlink_to(home)
+    before = conf.read_text()
+    done = here.run("user", "run", *root.split(), "-f", conf, "--", "sh", "-c",
+                    f"cat {conf}; echo x >> {conf}", home=link, work=home)
+    same(done.stdout, "")
+    assert "is not exposed" in done.stderr, done.stderr
+    assert "may write" not in done.stderr, done.stderr
+    same(conf.read_text(), before)
+
+
+@cases.case
+def right_below_the_root():
+    """What is shown there is warned of, and no place for a socket."""
+    if os.getuid() != 0:
+        raise Skip("not root")
+    with tempfile.TemporaryDirectory(prefix="egressd-", dir="/") as work:
+        work = pathlib.Path(work)
+        os.chown(work, identity("user")["user"], 0)
+        conf, _ = here.conf("user", into=work)
+        done = here.run("user", "run", "-f", conf, "--", "ls", work=work)
+        assert "egressd.conf" in done.stdout, done.stderr
+        assert f"{conf} is in {work}, where" in done.stderr, done.stderr
+        done = here.run("user", "run", "-f", conf, "-S", work, "--", "ls",
+                        work=work)
+        same((done.returncode, done.stdout), (125, ""))
+        assert "would see the control socket" in done.stderr, done.stderr
 
 
 @cases.each(WHO)
