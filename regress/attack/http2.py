@@ -32,7 +32,7 @@ import time
 
 LIB = pathlib.Path(__file__).resolve().parents[1] / "lib"
 sys.path.insert(0, str(LIB))
-from case import Cases  # noqa: E402
+from case import Cases, run  # noqa: E402
 from check import figures  # noqa: E402
 from daemon import SANITIZED, WAIT_S, until  # noqa: E402
 from gate import EVIL, GOOD, Broken, Gate, get  # noqa: E402
@@ -40,13 +40,15 @@ from origin import Nginx, authority  # noqa: E402
 from standin_frames import (ACK, CONTINUATION, DATA, END_HEADERS,  # noqa: E402
                             END_STREAM, GOAWAY, HEADERS, PING, PREFACE,
                             PRIORITY, PUSH_PROMISE, RST_STREAM, SETTINGS,
-                            WINDOW_UPDATE, Inflater, block, frame, number)
-from standin_h2 import context  # noqa: E402
+                            WINDOW_UPDATE, FrameOrigin, Inflater, block,
+                            frame, given_back, number)
+from standin_h2 import StandinClient, context  # noqa: E402
 from standin_origin import StandinOrigin, answer  # noqa: E402
 
 cases = Cases()
 MEMORY_KIB = 32 * 1024
 PADDED = 8
+CALM = 11               # ENHANCE_YOUR_CALM
 
 
 class Frames:
@@ -130,11 +132,11 @@ def ask(stream, fields, end=True, raw=b""):
 class Scene:
     """A gate with two sessions, and an origin that counts."""
 
-    def __init__(self, rule="", more="", serve=None):
+    def __init__(self, rule="", more="", serve=None, origin=StandinOrigin):
         cert = authority().leaf(GOOD, EVIL)
         self.nginx = Nginx(*cert, requests=1000000)
         (self.nginx.root / "other.txt").write_bytes(b"ok")
-        self.origin = StandinOrigin(serve, cert)
+        self.origin = origin(serve, cert)
         self.host = f"{GOOD}:{self.origin.port}"
         self.gate = Gate(
             f'allow host "{GOOD}" port {self.origin.port} {rule}\n'
@@ -587,30 +589,37 @@ class Flood:
 
 
 def floods(host):
-    """What is sent, how often; whether the gate must hang up."""
+    """What is sent first, then what, and how often."""
     u32 = struct.Struct(">I").pack
     opened = ask(1, head(host, method="POST", path="/open"), end=False)
+    closed = opened + frame(RST_STREAM, 0, 1, u32(8))
     return {
         "continuation": (frame(HEADERS, 0, 1, block(head(host))), frame(
-            CONTINUATION, 0, 1, block([("x-a", "y" * 4000)])), 20000, True),
+            CONTINUATION, 0, 1, block([("x-a", "y" * 4000)])), 20000),
         "continuation_empty": (frame(HEADERS, 0, 1, block(head(host))),
-                               frame(CONTINUATION, 0, 1) * 100, 2000, True),
+                               frame(CONTINUATION, 0, 1) * 100, 2000),
         "settings": (b"", frame(SETTINGS, 0, 0, struct.pack(
-            ">HI", 3, 100)) * 100, 2000, True),
-        "settings_ack": (b"", frame(SETTINGS, ACK) * 100, 2000, True),
+            ">HI", 3, 100)) * 100, 2000),
+        "settings_ack": (b"", frame(SETTINGS, ACK) * 100, 2000),
         "settings_table": (b"", frame(SETTINGS, 0, 0, struct.pack(
-            ">HIHI", 1, 0, 1, 4096)) * 100, 2000, True),
-        "ping": (b"", frame(PING, 0, 0, b"regress!") * 100, 2000, True),
-        "ping_ack": (b"", frame(PING, ACK, 0, b"regress!") * 100, 2000, True),
-        "empty_data": (opened, frame(DATA, 0, 1) * 100, 2000, True),
+            ">HIHI", 1, 0, 1, 4096)) * 100, 2000),
+        "ping": (b"", frame(PING, 0, 0, b"regress!") * 100, 2000),
+        "ping_ack": (b"", frame(PING, ACK, 0, b"regress!") * 100, 2000),
+        "empty_data": (opened, frame(DATA, 0, 1) * 100, 2000),
         "empty_data_padded": (opened, frame(DATA, PADDED, 1, b"\0") * 100,
-                              2000, True),
+                              2000),
         "priority": (b"", b"".join(frame(PRIORITY, 0, n, u32(0) + b"\x10")
-                                   for n in range(1, 200, 2)), 2000, True),
-        "window_update": (b"", frame(WINDOW_UPDATE, 0, 0, u32(1)) * 100, 2000,
-                          None),
-        "unknown_frames": (b"", frame(0xbe, 0, 0, b"x" * 100) * 100, 2000,
-                           None),
+                                   for n in range(1, 200, 2)), 2000),
+        "window_update": (b"", frame(WINDOW_UPDATE, 0, 0, u32(1)) * 100, 2000),
+        "window_update_open": (opened, frame(WINDOW_UPDATE, 0, 1, u32(1)) *
+                               100, 2000),
+        "window_update_closed": (closed, frame(WINDOW_UPDATE, 0, 1, u32(1)) *
+                                 100, 2000),
+        "unknown": (b"", frame(0xbe, 0, 0, b"x" * 100) * 100, 2000),
+        "unknown_empty": (opened, frame(0x21, 0xff, 1) * 100, 2000),
+        "unknown_large": (b"", frame(0xff, 0, 7, bytes(16384)), 2000),
+        "unknown_all": (b"", b"".join(frame(k, 0, 0, b"x") for k in
+                                      range(10, 256)), 1000),
     }
 
 
@@ -619,7 +628,7 @@ def flood(name):
     """Frames that cost a client nothing: it is cut off, the engine stays
     small, another session does not notice."""
     with Scene() as scene:
-        before, data, count, must = floods(scene.host)[name]
+        before, data, count = floods(scene.host)[name]
         scene.alive()
         with scene.watched(name):
             pourer = Flood(scene, before)
@@ -628,9 +637,57 @@ def flood(name):
         print(f"# {name}: {pourer.sent >> 10} KiB sent, "
               f"{'taken' if taken else 'cut off'}")
         scene.small(name)
-        assert must is None or must != taken, "it is borne"
+        assert not taken, "it is borne"
         scene.alive()
         assert "/x" not in scene.requests()
+
+
+# Once too often, in one write: all of it is read before the end.
+NUISANCES = {
+    "ping_ack": frame(PING, ACK, 0, bytes(8)),
+    "priority": frame(PRIORITY, 0, 1, bytes(4) + b"\x10"),
+    "window_update": frame(WINDOW_UPDATE, 0, 0, b"\0\0\0\1"),
+    "unknown": frame(0xbe), "altsvc": frame(10, 0, 0, b"\0\1xy"),
+    "priority_update": frame(16, 0, 0, b"\0\0\0\1u=1"),
+}
+
+
+@cases.each(NUISANCES)
+def calm(name):
+    """Who is cut off hears why, and there is a record of it."""
+    with Scene() as scene:
+        for count, cut in ((300, False), (1000, True)):
+            with scene.open(NUISANCES[name] * count) as frames:
+                frames.send(ask(1, head(scene.host)))
+                got = frames.over(1)
+                assert got == ("closed" if cut else 200), f"{count}: {got}"
+                assert frames.goaway == (CALM if cut else None)
+        record, = until("a record", lambda: denied(scene))
+        assert (record["kind"], record["reason"]) == (
+            "connection_refused", "quota"), record
+        assert scene.requests() == ["/x"]
+
+
+@cases.each(NUISANCES)
+def origin_calm(name):
+    """The same from an origin: its streams are lost and it hears why; the
+    next request has another connection."""
+    def serve(stream):
+        if stream.path == "/x":
+            stream.peer.send(NUISANCES[name] * 1000)
+        else:
+            stream.answer()
+
+    with Scene(serve=serve, origin=FrameOrigin) as scene:
+        with scene.open() as frames:
+            frames.send(ask(1, head(scene.host)))
+            assert frames.over(1) == 502
+            frames.send(ask(3, head(scene.host, path="/alive")))
+            assert frames.over(3) == 200
+        assert scene.gate.final(path="/x")["kind"] == "request_failed"
+        first, second = scene.origin.peers
+        until("a word of why", lambda: first.goaways)
+        assert (first.goaways, second.goaways) == ([CALM], [])
 
 
 @cases.each(["forwarded", "refused"])
@@ -684,6 +741,144 @@ def made_to_reset():
         assert not taken, "it is borne"
         scene.small("made to reset")
         scene.alive()
+
+
+# ---- what looks like a flood, and is none -----------------------------------
+
+class Reader(Frames):
+    """Gives back what it gets in pieces, at once or when the window of the
+    stream is shut."""
+
+    def __init__(self, gate, window, piece, late):
+        self.window, self.piece, self.late = window, piece, late
+        self.got = self.used = self.updates = 0
+        super().__init__(gate, frame(SETTINGS, 0, 0, struct.pack(
+            ">HI", 4, window)))
+
+    def note(self, kind, flags, stream, payload):
+        super().note(kind, flags, stream, payload)
+        if kind != DATA:
+            return
+        self.got += len(payload)
+        self.used += len(payload)
+        if self.late and self.used < self.window:
+            return
+        data = given_back(self.used, self.piece, stream)
+        self.used = 0
+        self.updates += len(data) // 13
+        self.send(data)
+
+
+# Bytes of: the body, the window of a stream, a piece; whether it is late.
+READERS = {
+    "each_frame": (5 << 20, 65535, 16384, False),
+    "each_kib": (5 << 20, 65535, 1024, False),
+    "late": (5 << 20, 65535, 1024, True),
+    "small_window": (1 << 20, 1000, 500, True),
+    "tiny_window": (20000, 10, 10, False),
+}
+
+
+def body_of(size):
+    def serve(connection):
+        while True:
+            connection.request()
+            connection.send(answer(bytes(size)))
+    return serve
+
+
+def nobody_cut(scene):
+    refused = [r for r in scene.gate.records()
+               if r["kind"] == "connection_refused"]
+    assert not refused, refused
+
+
+@cases.each(READERS)
+def busy_reader(how):
+    """Updates of windows by the thousand, for bytes that it got."""
+    size, window, piece, late = READERS[how]
+    with Scene(serve=body_of(size)) as scene:
+        with Reader(scene.gate, window, piece, late) as frames:
+            frames.send(ask(1, head(scene.host)))
+            frames.over(1)
+            assert frames.got == size, \
+                f"{frames.got} bytes, then {frames.goaway}"
+            print(f"# {size} bytes, {frames.updates} updates")
+            assert frames.updates > 600
+        nobody_cut(scene)
+
+
+@cases.each(["10", "14"])
+def busy_h2load(bits):
+    """Real clients with small windows: streams beside each other."""
+    with Scene(serve=body_of(1 << 20)) as scene:
+        out = run(["h2load", "-n", "20", "-c", "2", "-m", "5", "-w", bits,
+                   "-W", bits, "--connect-to",
+                   f"127.0.0.1:{scene.gate.port(15001)}",
+                   f"https://{scene.host}/x"])
+        assert "20 succeeded, 0 failed" in out.stdout, out.stdout
+        nobody_cut(scene)
+
+
+@cases.case
+def busy_origin():
+    """An origin that gives back each KiB of an upload at once."""
+    size = 5 << 20
+
+    def serve(stream):
+        stream.answer(str(len(stream.read())).encode())
+
+    class Origin(FrameOrigin):
+        piece = 1024
+
+    with Scene(serve=serve, origin=Origin) as scene, \
+            StandinClient(scene.gate, scene.host) as client:
+        stream = client.request("/up", method="POST", end=False)
+        stream.send(bytes(size), True)
+        assert stream.head() == 200 and stream.body() == b"%d" % size
+        assert len(scene.origin.peers) == 1
+
+
+@cases.each(["requests", "answers"])
+def empty_ends(whose):
+    """Bodies whose end is an empty frame, many in a second."""
+    def serve(stream):
+        stream.headers(200)
+        stream.data(b"hello")
+        stream.data(b"", True)
+
+    def post(stream):
+        return ask(stream, head(scene.host, method="POST"), end=False) + \
+            frame(DATA, 0, stream, b"hello") + frame(DATA, END_STREAM, stream)
+
+    def plain(stream):
+        return ask(stream, head(scene.host))
+
+    mine = whose == "requests"
+    with Scene(serve=None if mine else serve, origin=StandinOrigin if mine
+               else FrameOrigin) as scene, scene.open() as frames:
+        for first in range(1, 2000, 100):
+            streams = range(first, first + 100, 2)
+            frames.send(b"".join(map(post if mine else plain, streams)))
+            for stream in streams:
+                frames.over(stream)
+                assert stream in frames.ended, f"{stream}: cut off"
+        nobody_cut(scene)
+
+
+@cases.case
+def unknown_beside():
+    """A frame of unknown type before each that is known, as browsers send to
+    see whether they are ignored."""
+    with Scene() as scene, scene.open() as frames:
+        frames.send(ask(1, head(scene.host, method="POST"), end=False))
+        # Its windows are large enough once their settings are known.
+        frames.read()
+        frames.send((frame(0x0b, 0xff, 1, b"grease") +
+                     frame(DATA, 0, 1, bytes(100))) * 2000)
+        frames.send(frame(0x2a) + frame(DATA, END_STREAM, 1))
+        assert frames.over(1) == 200, frames.goaway
+        nobody_cut(scene)
 
 
 # ---- bombs ------------------------------------------------------------------

@@ -36,8 +36,8 @@ FIELDS = ("Authorization", "AUTHORIZATION", "Proxy-Authorization", "Cookie",
           "X-Api-Key", "Api-Key", "X-Auth-Token", "X-Amz-Security-Token",
           "Private-Token", "X-Tenant")
 QUERIES = ("token=%s", "a=b&TOKEN=%s", "%%74oken=%s", "token=x&token=%s",
-           "a;token=%s", "token=%s%%23x",
-           "token=%s&sig=%s")
+           "a;token=%s", "token=%s%%23x", "?token=%s", "token=x;%s",
+           "token[]=%s", "token=%s&sig=%s")
 REDACT = "capture redact { header x-tenant, query token, query sig }"
 
 

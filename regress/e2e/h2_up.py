@@ -85,6 +85,28 @@ def get():
         both.gate.verified()
 
 
+def spelt(fields):
+    """How long a head is before it is packed."""
+    return sum(len(name) + len(value) for name, value in fields)
+
+
+@cases.case
+def counted():
+    """Heads count the same way out and in, also without a body."""
+    def serve(stream):
+        stream.headers(103, [("link", "</x>")])
+        stream.headers(204, [("x-long", "y" * 1000)], True)
+
+    with pair(serve) as both, both.open() as wire:
+        assert wire.ask(both.get("/", "X-Mine: 1\r\n")).status == 204
+        record = closed(both)
+        head = both.origin.streams()[0].head
+        assert record["bytes_out"] == spelt(head.items()), record
+        assert record["bytes_in"] == spelt([
+            (":status", "103"), ("link", "</x>"), (":status", "204"),
+            ("x-long", "y" * 1000)]), record
+
+
 def nothing(stream):
     status = int(stream.path[1:])
     stream.headers(status, [("content-length", "99")] if status == 200 else
@@ -208,7 +230,11 @@ def trailers():
         stream = both.origin.streams()[0]
         assert stream.trailers == [(b"x-up", b"1")], stream.trailers
         assert stream.head["te"] == "trailers", stream.head
-        closed(both)
+        record = closed(both)
+        # Frames of a body may count too, with their own heads of 9 bytes.
+        more = record["bytes_out"] - len("body") - spelt(
+            [*stream.head.items(), *stream.trailers])
+        assert more in (0, 9, 18), record
 
 
 @cases.case

@@ -24,6 +24,7 @@ import json
 import os
 import pathlib
 import random
+import signal
 import socket
 import ssl
 import struct
@@ -162,6 +163,23 @@ class Bench(Gate):
         return record, request
 
 
+def kinds(gate):
+    """Of the records about requests, in the order of a whole chain."""
+    return [r["kind"] for r in gate.verified()
+            if r["kind"].startswith("request_")]
+
+
+@contextlib.contextmanager
+def no_verdicts(gate):
+    """For as long, policyd says nothing."""
+    policyd = gate.processes()["policyd"]
+    os.kill(policyd, signal.SIGSTOP)
+    try:
+        yield
+    finally:
+        os.kill(policyd, signal.SIGCONT)
+
+
 def is_reset(wire):
     """It is cut, and not so much as an end comes before that."""
     try:
@@ -216,10 +234,8 @@ def tcp_both_ways():
                 request["address"], request["path"]) == (
                     "tcp", "tcp", gate.port(15001), "::1", None), record
         assert record["matched_rule"] == {"index": 0, "kind": "allow"}, record
-        kinds = [r["kind"] for r in gate.verified()
-                 if r["kind"].startswith("request_")]
-        assert kinds == ["request_opened", "request_allowed",
-                         "request_closed"], kinds
+        assert kinds(gate) == ["request_opened", "request_allowed",
+                               "request_closed"]
 
 
 @cases.case
@@ -303,6 +319,66 @@ def tcp_reset_is_passed_on():
         record, _ = gate.raw(host=RAW)
         assert (record["kind"], record["reason"]) == (
             "request_failed", "stream_broken"), record
+
+
+@cases.each(("tcp", "pass", "decide"))
+def left_before_the_verdict(how):
+    """Nobody knows what it would have been, and still it was tried."""
+    rule = {"tcp": TCP, "pass": PASS,
+            "decide": f'decide tcp "judge" host "{RAW}"'}[how]
+    judge = 'decider "judge" exec { command { "/bin/false" } }'
+    with Bench(rule, more=judge if how == "decide" else "") as gate:
+        with no_verdicts(gate):
+            gate.to().reset()
+            record, request = gate.raw(host=RAW)
+        assert (record["kind"], record["reason"], record["matched_rule"]) == (
+            "request_denied", "stream_broken", None), record
+        assert (request["scheme"], request["protocol"], request["port"]) == (
+            "tcp", "tcp", gate.port(15001)), record
+        # The verdict on it comes now, before that on another.
+        with gate.to(OTHER, 15002) as wire:
+            assert is_reset(wire)
+        gate.raw(host=OTHER)
+        assert kinds(gate) == ["request_opened", "request_denied"] * 2
+
+
+@cases.case
+def looked_into_late():
+    """What is read in the end has the record of its request, and no other."""
+    def serve(sock):
+        sock.recv(4096)
+        sock.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+    rules = f'{TCP}\nallow host "{OTHER}" port 15001'
+    with Bench(rules, serve) as gate:
+        with no_verdicts(gate):
+            wire = gate.to(OTHER)
+            wire.send(get("/x", f"{OTHER}:{gate.port(15001)}"))
+        with wire:
+            assert wire.answer().status == 200
+        gate.final(path="/x")
+        assert kinds(gate) == ["request_opened", "request_allowed",
+                               "request_closed"]
+
+
+@cases.each(("before", "after"))
+def denied_and_left(when):
+    """Also who says nothing was denied, before the verdict or after it."""
+    with Bench(TCP) as gate:
+        if when == "before":
+            with no_verdicts(gate):
+                gate.to(port=15002).close()
+        else:
+            with gate.to(port=15002) as wire:
+                assert is_reset(wire)
+            gate.raw(host=RAW)
+            gate.to(port=15002).close()
+        count = 1 if when == "before" else 2
+        found = until("it is recorded", lambda: [
+            r for r in [gate.finals(host=RAW)] if len(r) == count])[0]
+        for record in found:
+            assert (record["kind"], record["reason"]) == (
+                "request_denied", "default_deny"), record
+        assert kinds(gate) == ["request_opened", "request_denied"] * count
 
 
 @cases.case
@@ -636,6 +712,23 @@ def pass_not_tls(what):
         record, _ = gate.raw(host=RAW)
         assert (record["kind"], record["reason"]) == (
             "request_denied", "bad_request"), record
+
+
+@cases.each(("close", "reset"))
+def pass_left_before_the_hello(how):
+    with Bench(PASS) as gate:
+        with gate.to() as wire:
+            wire.send(b"not TLS")
+            assert is_reset(wire)
+        gate.raw(host=RAW)
+        # Now the verdict is known.
+        getattr(gate.to(), how)()
+        until("it is recorded", lambda: len(gate.finals(host=RAW)) == 2)
+        record = gate.finals(host=RAW)[1]
+        assert (record["kind"], record["reason"],
+                record["request"]["protocol"]) == (
+                    "request_denied", "stream_broken", "tls"), record
+        assert kinds(gate) == ["request_opened", "request_denied"] * 2
 
 
 @cases.case

@@ -98,6 +98,14 @@ def frame(kind, flags=0, stream=0, payload=b""):
         ">BBI", kind, flags, stream) + payload
 
 
+def given_back(count, piece, stream):
+    """So many bytes of both windows, in pieces."""
+    sizes = [struct.pack(">I", min(piece, count - at))
+             for at in range(0, count, piece)]
+    return b"".join(frame(WINDOW_UPDATE, 0, 0, size) +
+                    frame(WINDOW_UPDATE, 0, stream, size) for size in sizes)
+
+
 def settings(**values):
     names = {"streams": MAX_STREAMS, "window": INITIAL_WINDOW,
              "connect": CONNECT_PROTOCOL}
@@ -177,8 +185,10 @@ class Stream:
 class Peer:
     """One connection of the gate's.  A stream is served in a thread."""
 
-    def __init__(self, connection, serve, hello):
+    def __init__(self, connection, serve, hello, piece):
         self.connection, self.serve, self.hello = connection, serve, hello
+        self.piece = piece          # of a window that is given back
+        self.goaways = []           # the gate's codes
         self.lock = threading.Lock()
         self.news = threading.Condition()
         self.streams = {}
@@ -257,12 +267,11 @@ class Peer:
         elif kind == DATA:
             stream.body += payload
             stream.ended = bool(flags & END_STREAM)
-            if payload:
-                more = struct.pack(">I", len(payload))
-                self.send(frame(WINDOW_UPDATE, 0, 0, more) +
-                          frame(WINDOW_UPDATE, 0, id_, more))
+            self.send(given_back(len(payload), self.piece, id_))
         elif kind == RST_STREAM and stream:
             stream.code = struct.unpack(">I", payload)[0]
+        elif kind == GOAWAY:
+            self.goaways.append(struct.unpack(">I", payload[4:8])[0])
 
     def take_settings(self, payload):
         for at in range(0, len(payload), 6):
@@ -295,6 +304,8 @@ class Peer:
 class FrameOrigin(StandinOrigin):
     """Calls serve(stream) in a thread for each request."""
 
+    piece = 16384
+
     def __init__(self, serve=None, cert=None, hello=None):
         self.peers = []
         self.serve_stream = serve or (lambda stream: stream.answer())
@@ -303,7 +314,7 @@ class FrameOrigin(StandinOrigin):
         self.context.set_alpn_protocols(["h2", "http/1.1"])
 
     def run_peer(self, connection):
-        peer = Peer(connection, self.serve_stream, self.hello)
+        peer = Peer(connection, self.serve_stream, self.hello, self.piece)
         self.peers.append(peer)
         peer.run()
 

@@ -93,6 +93,7 @@ TEST(refuses_what_is_no_name)
 	check_refused("[::1]", "port in name, or bad IPv6");
 	check_refused("[::ffff:7f00:1]", "port in name, or bad IPv6");
 	check_refused("evil.test:443", "port in name");
+	check_refused("https://evil.test", "not a URL");
 	check_refused("evil.test:", "port in name");
 	check_refused("127.0.0.1:80", "port in name");
 	check_refused("-good.test", "hyphen");
