@@ -109,6 +109,7 @@ struct decider {
 	struct secret		*de_auth;	/* the header with the key */
 	struct curl_slist	 de_headers[HEADERS_MAX];
 	uint64_t		 de_rest_until_ms;
+	bool			 de_afresh;	/* by a new connection */
 	struct stream		*de_stream;
 };
 TAILQ_HEAD(deciders, decider);

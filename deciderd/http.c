@@ -252,6 +252,8 @@ set_transport(struct call *ca, struct decider *de)
 	SET(NETRC, (long)CURL_NETRC_IGNORED);
 	SET(HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
 	SET(PIPEWAIT, 1L);
+	SET(FRESH_CONNECT, de->de_afresh ? 1L : 0L);
+	de->de_afresh = false;
 	SET(CAPATH, NULL);
 	SET(CAINFO, NULL);
 	SET(SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
@@ -339,6 +341,21 @@ http_begin(struct question *qu)
 		place_want(qu);
 }
 
+/*
+ * Its connection may be mute, and would be that of all further questions: it
+ * goes with the last that uses it, and the next question gets another.
+ */
+static void
+http_late(struct question *qu)
+{
+	struct call	*ca = qu->qu_call;
+
+	if (ca->ca_easy == NULL)
+		return;
+	curl_easy_setopt(ca->ca_easy, CURLOPT_FORBID_REUSE, 1L);
+	qu->qu_decider->de_afresh = true;
+}
+
 /* Never within a call of libcurl's: deadlines and answers have their turn. */
 static void
 http_forget(struct question *qu)
@@ -358,5 +375,6 @@ http_forget(struct question *qu)
 
 const struct asker http_asker = {
 	.as_begin = http_begin,
+	.as_late = http_late,
 	.as_forget = http_forget,
 };

@@ -54,10 +54,14 @@ struct helper {
 	uint32_t		 he_cookie;
 	pid_t			 he_pid;
 	struct logpipe		*he_log;
+	bool			 he_left;	/* somebody of its session */
 };
+TAILQ_HEAD(helperlist, helper);
 
-static TAILQ_HEAD(, helper)	 helpers = TAILQ_HEAD_INITIALIZER(helpers);
+static struct helperlist	 helpers = TAILQ_HEAD_INITIALIZER(helpers);
+static struct helperlist	 ended = TAILQ_HEAD_INITIALIZER(ended);
 static unsigned int		 count;
+static struct event		 sweep;
 
 static struct helper *
 helper_find(uint32_t cookie)
@@ -207,7 +211,7 @@ helper_new(const struct conf_decider *dc, uint32_t cookie, int *errfd)
 	return he;
 }
 
-/* A session of its own, so that what it started ends with it. */
+/* And its group; what has left that is for helpers_sweep(). */
 static void
 helper_kill(const struct helper *he)
 {
@@ -230,6 +234,10 @@ helper_start(const struct conf_decider *dc, uint32_t cookie)
 		return -1;
 	if ((he = helper_new(dc, cookie, &errfd)) == NULL)
 		goto fail;
+#ifdef __linux__
+	/* What it leaves behind becomes our child. */
+	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+#endif
 	if ((he->he_pid = fork()) == 0)
 		helper_exec(dc, sv[1], errfd);
 	close(errfd);
@@ -335,6 +343,65 @@ helper_tell(const struct helper *he, int status)
 	    .cookie = he->he_cookie, .why = why);
 }
 
+/* A child of ours: is it of the session of one that has ended? */
+static void
+helper_left(pid_t pid)
+{
+	struct helper	*he;
+	pid_t		 session = getsid(pid);
+
+	/* Its leader would be another, with the number of one that was. */
+	if (pid == session)
+		return;
+	TAILQ_FOREACH(he, &ended, he_entry)
+		if (he->he_pid == session) {
+			kill(pid, SIGKILL);
+			he->he_left = true;
+			return;
+		}
+}
+
+/*
+ * Whose parent has ended is our child, and as nobody else reaps it, its number
+ * is its own.  What it started in turn comes to us when it is gone.
+ */
+static void
+helpers_sweep(evutil_socket_t fd, short what, void *arg)
+{
+	struct helper	*he, *next;
+	FILE		*fp;
+	int		 pid;
+
+	(void)fd, (void)what, (void)arg;
+	if ((fp = fopen("/proc/thread-self/children", "re")) != NULL) {
+		while (fscanf(fp, "%d", &pid) == 1)
+			helper_left(pid);
+		fclose(fp);
+	}
+	TAILQ_FOREACH_SAFE(he, &ended, he_entry, next) {
+		if (!he->he_left) {
+			TAILQ_REMOVE(&ended, he, he_entry);
+			free(he);
+		} else
+			he->he_left = false;
+	}
+}
+
+/* Once for all that end together. */
+static void
+helpers_sweep_soon(void)
+{
+	static const struct timeval	 at_once;
+
+	if (TAILQ_EMPTY(&ended))
+		return;
+	if (!evtimer_initialized(&sweep))
+		evtimer_assign(&sweep, d.d_base, helpers_sweep, NULL);
+	if (evtimer_add(&sweep, &at_once) == -1)
+		fatalx("%s", __func__);
+}
+
+/* One that is none may be what another has left. */
 void
 helper_reaped(pid_t pid, int status)
 {
@@ -343,15 +410,16 @@ helper_reaped(pid_t pid, int status)
 	TAILQ_FOREACH(he, &helpers, he_entry)
 		if (he->he_pid == pid)
 			break;
-	if (he == NULL)
-		return;
-	/* What it left behind would keep its output open. */
-	kill(-pid, SIGKILL);
-	helper_tell(he, status);
-	TAILQ_REMOVE(&helpers, he, he_entry);
-	count--;
-	logpipe_free(he->he_log);
-	free(he);
+	if (he != NULL) {
+		/* What it left behind would keep its output open. */
+		kill(-pid, SIGKILL);
+		helper_tell(he, status);
+		TAILQ_REMOVE(&helpers, he, he_entry);
+		TAILQ_INSERT_TAIL(&ended, he, he_entry);
+		count--;
+		logpipe_free(he->he_log);
+	}
+	helpers_sweep_soon();
 }
 
 void

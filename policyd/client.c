@@ -23,6 +23,7 @@
 #include <sys/socket.h>
 
 #include <errno.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,12 +36,14 @@
 TAILQ_HEAD(clients, client);
 
 uint32_t	 client_count;
+uint32_t	 client_readers;
 
 static struct clients	 clients = TAILQ_HEAD_INITIALIZER(clients);
 
 static void	 client_on_read(evutil_socket_t, short, void *);
 static void	 client_on_write(evutil_socket_t, short, void *);
 static void	 client_on_timer(evutil_socket_t, short, void *);
+static void	 client_on_look(evutil_socket_t, short, void *);
 
 /* Takes the descriptor; NULL if memory is short. */
 struct client *
@@ -65,11 +68,14 @@ client_new(int fd, int read_only)
 	event_assign(&cl->cl_wev, child_base, fd, EV_WRITE, client_on_write,
 	    cl);
 	evtimer_assign(&cl->cl_timer, child_base, client_on_timer, cl);
+	evtimer_assign(&cl->cl_look, child_base, client_on_look, cl);
 	event_priority_set(&cl->cl_rev, 1);
 	event_priority_set(&cl->cl_wev, 1);
 	event_priority_set(&cl->cl_timer, 1);
+	event_priority_set(&cl->cl_look, 1);
 	TAILQ_INSERT_TAIL(&clients, cl, cl_entry);
 	client_count++;
+	client_readers += cl->cl_read_only;
 	return cl;
 }
 
@@ -83,6 +89,7 @@ client_free(struct client *cl)
 	event_del(&cl->cl_rev);
 	event_del(&cl->cl_wev);
 	event_del(&cl->cl_timer);
+	event_del(&cl->cl_look);
 	line_free(&cl->cl_line);
 	passed_clear(&cl->cl_passed);
 	evbuffer_free(cl->cl_out);
@@ -90,6 +97,7 @@ client_free(struct client *cl)
 		close(cl->cl_fd);
 	TAILQ_REMOVE(&clients, cl, cl_entry);
 	client_count--;
+	client_readers -= cl->cl_read_only;
 	free(cl);
 }
 
@@ -109,6 +117,7 @@ client_drop(struct client *cl)
 	cl->cl_state = CLIENT_DEAD;
 	event_del(&cl->cl_rev);
 	event_del(&cl->cl_wev);
+	event_del(&cl->cl_look);
 	event_active(&cl->cl_timer, EV_TIMEOUT, 1);
 }
 
@@ -181,13 +190,38 @@ client_hand_over(struct client *cl)
 	client_drop(cl);
 }
 
+/*
+ * Nothing is read from it any more, and what it waits for may never come: one
+ * that has gone is not to keep its place.
+ */
+static void
+client_look(struct client *cl)
+{
+	struct pollfd	 pfd = { .fd = cl->cl_fd };
+
+	if (poll(&pfd, 1, 0) == 1 && pfd.revents & (POLLHUP | POLLERR))
+		client_drop(cl);
+	else
+		client_add_event(cl, &cl->cl_look, CLIENT_LOOK_S);
+}
+
+static void
+client_on_look(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	client_settle(arg);
+}
+
 /* See whether a client that makes no more requests has all its answers. */
 void
 client_settle(struct client *cl)
 {
-	if ((cl->cl_state != CLIENT_FOLLOW && cl->cl_state != CLIENT_END) ||
-	    cl->cl_nwaiters > 0)
+	if (cl->cl_state != CLIENT_FOLLOW && cl->cl_state != CLIENT_END)
 		return;
+	if (cl->cl_nwaiters > 0) {
+		client_look(cl);
+		return;
+	}
 	if (evbuffer_get_length(cl->cl_out) > 0) {
 		if (!evtimer_pending(&cl->cl_timer, NULL))
 			client_add_event(cl, &cl->cl_timer, CLIENT_LINGER_S);

@@ -134,6 +134,16 @@ control_ask_peer(int fd, int read_only)
 	return 1;
 }
 
+/* Who may only look leaves half of the places to those who may act. */
+static int
+control_crowded(const struct listener *li)
+{
+	uint32_t	 max = slice_running->sl_clients;
+
+	return client_count >= max ||
+	    (li->li_read_only && client_readers >= max / 2);
+}
+
 /* 1: there may be more, 0: there are none, -1: we cannot take more now. */
 static int
 control_accept(const struct listener *li)
@@ -154,7 +164,7 @@ control_accept(const struct listener *li)
 			return 1;
 		return control_starve();
 	}
-	if (client_count >= slice_running->sl_clients) {
+	if (control_crowded(li)) {
 		/* A fresh socket has room for a line. */
 		if (write(fd, too_many, sizeof(too_many) - 1) == -1)
 			log_debug("control client: gone at once");

@@ -44,7 +44,8 @@ RB_HEAD(leaders, pending);
 
 /*
  * breaker.c: who fails so often in a row is not asked for a while, then once
- * to see.  Times are milliseconds of a clock that only goes forward.
+ * to see.  Times are milliseconds of a clock that only goes forward; sessions
+ * go by their names.
  */
 #define BREAKER_FAILURES	5
 #define BREAKER_WAIT_MS		1000
@@ -52,16 +53,17 @@ RB_HEAD(leaders, pending);
 
 struct breaker {
 	unsigned int		 br_failures;	/* in a row */
+	char			 br_session[NAME_LEN + 1]; /* whose, "": many */
 	uint64_t		 br_wait_ms;	/* 0: closed */
 	uint64_t		 br_until;	/* then one may be asked */
 	int			 br_probing;	/* one is */
 };
 
-int	 breaker_permits(const struct breaker *, uint64_t);
-int	 breaker_ask(struct breaker *);
+int	 breaker_permits(const struct breaker *, const char *, uint64_t);
+int	 breaker_ask(struct breaker *, const char *);
 void	 breaker_unask(struct breaker *);
 void	 breaker_good(struct breaker *);
-int	 breaker_bad(struct breaker *, int, uint64_t);
+int	 breaker_bad(struct breaker *, const char *, int, uint64_t);
 const char *breaker_word(const struct breaker *);
 
 /* judge.c: a decider, and the questions that wait for a turn with it. */
@@ -273,7 +275,7 @@ void	 failure_record(const struct session *, const struct subject *,
 struct judge	*judge_find(struct slice *, const char *);
 void	 judge_join(struct pending *);
 void	 judge_leave(struct pending *);
-void	 judge_result(struct pending *, int);
+void	 judge_result(struct pending *, enum answer_result);
 void	 judges_wake(void);
 void	 judges_drained(struct ipc *);
 void	 judges_free(struct slice *);

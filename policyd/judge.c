@@ -157,7 +157,7 @@ judge_put(struct pending *pe, uint64_t now)
 		pending_failed(pe, ANSWER_ERROR, "the question is too long");
 		return;
 	}
-	pe->pe_probe = breaker_ask(&ju->ju_breaker);
+	pe->pe_probe = breaker_ask(&ju->ju_breaker, pe->pe_session->se_name);
 	pe->pe_state = PENDING_ASKED;
 	ju->ju_asked++;
 	ipc_send(channel_deciderd, -1, QUESTION, question, .id = pe->pe_id,
@@ -168,13 +168,15 @@ judge_put(struct pending *pe, uint64_t now)
 static void
 judge_pump(struct judge *ju)
 {
+	struct turn	*tu;
 	uint64_t	 now = clock_ms();
 
-	while (!TAILQ_EMPTY(&ju->ju_turns)) {
+	while ((tu = TAILQ_FIRST(&ju->ju_turns)) != NULL) {
 		if (channel_deciderd == NULL)
 			pending_failed(judge_next(ju), ANSWER_ERROR,
 			    "there is nobody to ask it");
-		else if (!breaker_permits(&ju->ju_breaker, now))
+		else if (!breaker_permits(&ju->ju_breaker,
+		    tu->tu_session->se_name, now))
 			pending_failed(judge_next(ju), ANSWER_ERROR,
 			    "breaker open");
 		else if (ju->ju_asked >= ju->ju_concurrency ||
@@ -216,20 +218,42 @@ judges_drained(struct ipc *ip)
 	judges_wake();
 }
 
+static void
+judge_good(struct judge *ju)
+{
+	if (ju->ju_breaker.br_wait_ms != 0)
+		log_info("decider %s: it answers again", ju->ju_name);
+	breaker_good(&ju->ju_breaker);
+}
+
+static void
+judge_bad(struct judge *ju, const struct pending *pe)
+{
+	struct breaker	*br = &ju->ju_breaker;
+	const char	*one;
+
+	if (!breaker_bad(br, pe->pe_session->se_name, pe->pe_probe,
+	    clock_ms()))
+		return;
+	one = br->br_session;
+	log_warnx("decider %s: not asked for %llu ms%s%s, as it fails",
+	    ju->ju_name, (unsigned long long)br->br_wait_ms,
+	    one[0] != '\0' ? " by session " : "", one);
+}
+
 /* It is answered, or will not be in time, and this is how it went. */
 void
-judge_result(struct pending *pe, int good)
+judge_result(struct pending *pe, enum answer_result result)
 {
 	struct judge	*ju = pe->pe_judge;
-	struct breaker	*br = &ju->ju_breaker;
 
-	if (good && br->br_wait_ms != 0)
-		log_info("decider %s: it answers again", ju->ju_name);
-	if (good)
-		breaker_good(br);
-	else if (breaker_bad(br, pe->pe_probe, clock_ms()))
-		log_warnx("decider %s: not asked for %llu ms, as it fails",
-		    ju->ju_name, (unsigned long long)br->br_wait_ms);
+	if (result == ANSWER_ERROR || result == ANSWER_TIMEOUT)
+		judge_bad(ju, pe);
+	else if (result != ANSWER_BAD_RETURN)
+		judge_good(ju);
+	/* It lives, and may be led to say what is no answer. */
+	else if (pe->pe_probe)
+		breaker_unask(&ju->ju_breaker);
 	ju->ju_asked--;
 	pe->pe_probe = 0;
 	pe->pe_state = PENDING_NEW;
@@ -269,8 +293,7 @@ policyd_deciderd_answer(struct ipc *ip, const union msg *m)
 		    ma->id);
 		return 0;
 	}
-	judge_result(pe, ma->result == ANSWER_ALLOW ||
-	    ma->result == ANSWER_DENY || ma->result == ANSWER_UNSURE);
+	judge_result(pe, ma->result);
 	pending_answered(pe, ma->result, ma->reason, 1);
 	return 0;
 }

@@ -257,7 +257,7 @@ pending_on_timer(evutil_socket_t fd, short what, void *arg)
 	switch (pe->pe_state) {
 	case PENDING_ASKED:
 		/* deciderd has the same clock, and counts who is late. */
-		judge_result(pe, 0);
+		judge_result(pe, ANSWER_TIMEOUT);
 		pending_failed(pe, ANSWER_TIMEOUT, "no answer in time");
 		break;
 	case PENDING_OPERATOR:

@@ -279,6 +279,7 @@ struct client {
 	struct event		 cl_rev;
 	struct event		 cl_wev;
 	struct event		 cl_timer;
+	struct event		 cl_look;	/* has it gone? */
 	struct waiters		 cl_waiters;
 	unsigned int		 cl_nwaiters;
 	uint32_t		 cl_kinds;	/* to follow */
@@ -290,9 +291,11 @@ struct client {
 #define CLIENT_QUEUE	(1024 * 1024)	/* bytes of answers not yet taken */
 #define CLIENT_FIRST_S	15		/* for the first request */
 #define CLIENT_LINGER_S	5		/* for the last answer */
+#define CLIENT_LOOK_S	1		/* whether it still waits */
 
 /* client.c */
 extern uint32_t	 client_count;
+extern uint32_t	 client_readers;	/* of these, read-only */
 
 struct client	*client_new(int, int);
 void	 client_open(struct client *);

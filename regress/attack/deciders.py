@@ -22,6 +22,7 @@ nobody answers in its place."""
 import atexit
 import json
 import pathlib
+import shutil
 import subprocess
 import sys
 import threading
@@ -68,6 +69,8 @@ SCRIPTS = {
     "to_stderr": (f"echo '{TEXT}' >&2", B),
     "huge": (f"echo '{TEXT}'; head -c 200000 /dev/zero | tr '\\0' ' '", B),
     "endless": ("exec yes allow", B),
+    "groups": ("timeout 100 timeout 99 {} 98", T),
+    "behind": ("timeout 100 {} 97 >/dev/null 2>&1 & sleep 0.1", B),
 }
 
 
@@ -76,8 +79,11 @@ def programs():
     """One that is at fault for each path; none lets anything out."""
     folder = directory()
     conf = rules = ""
+    sleeper = folder / "sleeper"
+    sleeper.symlink_to(shutil.which("sleep"))
     for name, (script, _) in SCRIPTS.items():
         path = folder / name
+        script = script.replace("{}", str(sleeper))
         path.write_text(f"#!/bin/sh\ncat >/dev/null\n{script}\n")
         path.chmod(0o755)
         conf += f'decider "{name}" exec {{ command {{ "{path}" }} }}\n'
@@ -85,9 +91,9 @@ def programs():
                   "timeout 500ms\n")
     with judged(rules, conf) as pair:
         refused_each(pair, {n: r for n, (_, r) in SCRIPTS.items()})
-        out = subprocess.run(["pgrep", "-f", str(folder)], text=True,
-                             stdout=subprocess.PIPE, check=False).stdout
-        same(out, "", "is left of them")
+        until("nothing is left of them", lambda: subprocess.run(
+            ["pgrep", "-f", str(folder)], stdout=subprocess.PIPE,
+            check=False).stdout == b"")
 
 
 def refused_each(pair, wanted):

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 #
 # Copyright (c) 2026 The egressd authors
 #
@@ -32,6 +32,7 @@ from case import Cases  # noqa: E402
 from origin import Nginx, authority  # noqa: E402
 from standin_decider import (ALLOW, StandinDecider, anthropic,  # noqa: E402
                              openai, text, tool)
+from standin_h2 import StandinH2Origin  # noqa: E402
 from standin_parent import QUESTION, Deciderd, document  # noqa: E402
 
 KEY = "sk-not-a-real-key"
@@ -406,6 +407,36 @@ def slow():
         hold.set()
         server.says(ALLOW)
         d.gives("guard", "ALLOW")
+
+
+@cases.each([1, 3])
+def mute_connection(at_a_time):
+    """A connection of HTTP/2 that has gone mute is not asked for ever."""
+    peers, allow = [], json.dumps(ALLOW).encode()
+
+    def serve(stream):
+        if stream.peer not in peers:
+            peers.append(stream.peer)
+        stream.body()
+        if stream.peer is peers[0] and stream.number > 1:
+            return
+        stream.answer(200, [("content-length", str(len(allow)))])
+        stream.send(allow, True)
+
+    leaf = authority("root").leaf("localhost", "127.0.0.1")
+    with StandinH2Origin(serve, leaf) as origin:
+        url = f"https://127.0.0.1:{origin.port}/"
+        guard = {"name": "guard", "kind": "DECIDER_WEBHOOK", "url": url,
+                 "trust": trust()}
+        with Deciderd(guard) as d:
+            d.put("guard")
+            assert d.answer().word == "ALLOW"
+            for word in ("TIMEOUT", "ALLOW", "ALLOW"):
+                for _ in range(at_a_time):
+                    d.put("guard", timeout_ms=1000)
+                words = [d.answer().word for _ in range(at_a_time)]
+                assert words == [word] * at_a_time, (word, words)
+        assert len(peers) == 2, len(peers)
 
 
 @cases.case

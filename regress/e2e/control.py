@@ -17,10 +17,12 @@
 
 """The control socket of a running daemon, as egressd.sock(5) has it."""
 
+import contextlib
 import json
 import os
 import pathlib
 import signal
+import socket
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -67,7 +69,7 @@ def status():
         assert answer["configuration"] == str(daemon.conf), answer
         assert answer["privileged"] == (os.geteuid() == 0), answer
         assert answer["audit"] == {"file": str(daemon.audit), "seq": 2,
-                                   "followers": 0}, answer["audit"]
+                                   "followers": 0, "full": False}, answer
         assert [p["role"] for p in answer["processes"]] == [
             "parent", "policyd", "recorder", "dialer", "deciderd", "k8sd",
             "tlsengine", "tlsengine"], answer["processes"]
@@ -230,6 +232,56 @@ def read_only():
             assert client.read()["kind"] == "session_ended"
         assert daemon.ask("log.level", level="warn")["log_level"] == "warn"
         assert daemon.ask("reload")["ok"]
+
+
+@cases.case
+def read_only_crowd():
+    """However many look, there is room for who may act."""
+    with Daemon("limit clients 6\n" + POLICY) as daemon:
+        path = daemon.dir / "ro.sock"
+        daemon.write(f'limit clients 6\ncontrol socket "{path}" read-only\n' +
+                     POLICY)
+        assert daemon.ask("reload")["generation"] == 2
+        until("nobody else", lambda: daemon.ask("status")["clients"] == 1)
+        with contextlib.ExitStack() as stack:
+            for _ in range(3):
+                client = stack.enter_context(Client(path))
+                assert client.ask("status")["ok"]
+            with Client(path) as client:
+                answer = client.read()
+            assert answer["error"]["code"] == "too_many_clients", answer
+            for _ in range(3):
+                client = stack.enter_context(daemon.client())
+                assert client.ask("status")["ok"]
+            with daemon.client() as client:
+                answer = client.read()
+            assert answer["error"]["code"] == "too_many_clients", answer
+
+
+@cases.case
+def gone_while_waiting():
+    """Who closes keeps no place, whatever it waits for; who only shuts its
+    sending side down does, for the answer."""
+    with Daemon() as daemon, daemon.client() as half:
+        version = daemon.ask("pending.list")["version"]
+        wait = {"id": 1, "op": "pending.wait", "version": version}
+        half.send(wait)
+        half.sock.shutdown(socket.SHUT_WR)
+        for more in (), ({"id": 2, "op": "events.follow"},):
+            for _ in range(3):
+                with daemon.client() as client:
+                    client.send({"id": 0, "op": "status"})
+                    assert client.read()["ok"]
+                    for request in (wait, *more):
+                        client.send(request)
+        until("all others are forgotten",
+              lambda: daemon.ask("status")["clients"] == 2)
+        half.sock.setblocking(False)
+        try:
+            got = half.sock.recv(1)
+        except BlockingIOError:
+            return
+        raise AssertionError(f"the one that waits got {got}")
 
 
 @cases.case

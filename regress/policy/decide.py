@@ -654,6 +654,50 @@ def breaker():
         bench.host()
 
 
+@cases.case
+def breaker_sessions():
+    """Failures of one session keep no other from asking; those of two do."""
+    with Bench(asks(**OFF)) as bench:
+        one, two = bench.engine(), bench.engine("s2", 8)
+        fail(bench, one, 5)
+        same(short(one.verdict("a.com"))[2], "decider_error")
+        two.ask("b.com")
+        bench.say(bench.question(), "ERROR", "dead")
+        two.told()
+        for engine in one, two, bench.engine("s3", 9):
+            same(short(engine.verdict("a.com"))[2], "decider_error")
+
+
+@cases.case
+def breaker_other_answers():
+    """It answers somebody: so it is asked by everybody."""
+    with Bench(asks(**OFF)) as bench:
+        one, two = bench.engine(), bench.engine("s2", 8)
+        fail(bench, one, 5)
+        two.ask("b.com")
+        same(bench.host(), "b.com")
+        two.told()
+        one.ask("a.com")
+        same(bench.host(), "a.com")
+
+
+@cases.case
+def breaker_no_answer():
+    """What is no answer was said all the same, by one that lives."""
+    with Bench(asks(**OFF)) as bench:
+        client, engine = Client(bench), bench.engine()
+        for _ in range(2):
+            fail(bench, engine, 2)
+            for _ in range(6):
+                engine.ask("a.com")
+                bench.say(bench.question(), "BAD_RETURN", "no")
+                same(short(engine.told())[2], "decider_bad_return")
+                bench.failure()
+        same(breaker_word(bench, client), "closed")
+        fail(bench, engine, 1)
+        same(breaker_word(bench, client), "open")
+
+
 def status(bench, client):
     client.send("status")
     cookie = bench.receive("STATUS_ASK")["cookie"]
@@ -673,6 +717,7 @@ def breaker_probe_dropped():
     with Bench(asks(**OFF)) as bench:
         engine, other = bench.engine(), bench.engine("s2", 8)
         fail(bench, other, 5)
+        fail(bench, engine, 1)
         engine.ask("a.com")
         while not bench.asked(engine):
             engine.told()

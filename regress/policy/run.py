@@ -238,6 +238,7 @@ def bad_configuration():
         done = bench.run("coding", "GET", "https://a.example.com/")
         same(done.returncode, 2)
         assert "No such file" in done.stderr, done.stderr
+        assert "with -f" not in done.stderr, done.stderr
 
 
 @cases.case

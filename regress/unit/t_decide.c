@@ -34,6 +34,13 @@ subject(const char *host, const char *path)
 
 static struct breaker	 br;
 
+/* One is asked and fails. */
+static int
+fail(const char *session, uint64_t now)
+{
+	return breaker_bad(&br, session, breaker_ask(&br, session), now);
+}
+
 /* Until it opens; the time is that of the last failure. */
 static void
 open_breaker(uint64_t now)
@@ -42,19 +49,19 @@ open_breaker(uint64_t now)
 
 	memset(&br, 0, sizeof(br));
 	for (i = 1; i < BREAKER_FAILURES; i++) {
-		CHECK_INT(breaker_bad(&br, breaker_ask(&br), now), 0);
-		CHECK(breaker_permits(&br, now));
+		CHECK_INT(fail("a", now), 0);
+		CHECK(breaker_permits(&br, "a", now));
 	}
-	CHECK_INT(breaker_bad(&br, breaker_ask(&br), now), 1);
+	CHECK_INT(fail("a", now), 1);
 	CHECK_STR(breaker_word(&br), "open");
 }
 
 TEST(breaker_opens)
 {
 	open_breaker(1000);
-	CHECK(!breaker_permits(&br, 1000));
-	CHECK(!breaker_permits(&br, 1999));
-	CHECK(breaker_permits(&br, 2000));
+	CHECK(!breaker_permits(&br, "a", 1000));
+	CHECK(!breaker_permits(&br, "a", 1999));
+	CHECK(breaker_permits(&br, "a", 2000));
 }
 
 /* Only failures in a row count. */
@@ -67,24 +74,24 @@ TEST(breaker_good_counts_anew)
 		if (i % BREAKER_FAILURES == 0)
 			breaker_good(&br);
 		else
-			CHECK_INT(breaker_bad(&br, 0, 1), 0);
+			CHECK_INT(breaker_bad(&br, "a", 0, 1), 0);
 	}
 }
 
 TEST(breaker_one_probe)
 {
 	open_breaker(1000);
-	CHECK_INT(breaker_ask(&br), 1);
+	CHECK_INT(breaker_ask(&br, "a"), 1);
 	CHECK_STR(breaker_word(&br), "probing");
-	CHECK(!breaker_permits(&br, 2000));
-	CHECK(!breaker_permits(&br, 1 << 30));
+	CHECK(!breaker_permits(&br, "a", 2000));
+	CHECK(!breaker_permits(&br, "a", 1 << 30));
 	breaker_unask(&br);
-	CHECK(breaker_permits(&br, 2000));
-	CHECK_INT(breaker_ask(&br), 1);
+	CHECK(breaker_permits(&br, "a", 2000));
+	CHECK_INT(breaker_ask(&br, "a"), 1);
 	breaker_good(&br);
 	CHECK_STR(breaker_word(&br), "closed");
-	CHECK(breaker_permits(&br, 2000));
-	CHECK_INT(breaker_ask(&br), 0);
+	CHECK(breaker_permits(&br, "a", 2000));
+	CHECK_INT(breaker_ask(&br, "a"), 0);
 }
 
 TEST(breaker_doubles)
@@ -96,25 +103,64 @@ TEST(breaker_doubles)
 
 	open_breaker(1000);
 	for (i = 0; i < COUNT(waits); i++) {
-		CHECK(breaker_permits(&br, now));
-		CHECK_INT(breaker_bad(&br, breaker_ask(&br), now), 1);
-		CHECK(!breaker_permits(&br, now + waits[i] - 1));
+		CHECK(breaker_permits(&br, "a", now));
+		CHECK_INT(fail("a", now), 1);
+		CHECK(!breaker_permits(&br, "a", now + waits[i] - 1));
 		now += waits[i];
 	}
 	breaker_good(&br);
 	open_breaker(now);
-	CHECK(breaker_permits(&br, now + BREAKER_WAIT_MS));
+	CHECK(breaker_permits(&br, "a", now + BREAKER_WAIT_MS));
 }
 
 /* Those asked before it opened tell nothing new when they fail. */
 TEST(breaker_stragglers)
 {
 	open_breaker(1000);
-	CHECK_INT(breaker_bad(&br, 0, 1500), 0);
-	CHECK(breaker_permits(&br, 2000));
-	CHECK_INT(breaker_ask(&br), 1);
-	CHECK_INT(breaker_bad(&br, 0, 2500), 0);
+	CHECK_INT(breaker_bad(&br, "a", 0, 1500), 0);
+	CHECK(breaker_permits(&br, "a", 2000));
+	CHECK_INT(breaker_ask(&br, "a"), 1);
+	CHECK_INT(breaker_bad(&br, "a", 0, 2500), 0);
 	CHECK_STR(breaker_word(&br), "probing");
+}
+
+/* One session's failures are its own, until another fails as well. */
+TEST(breaker_sessions)
+{
+	open_breaker(1000);
+	CHECK(breaker_permits(&br, "b", 1000));
+	CHECK_INT(breaker_ask(&br, "b"), 0);
+	CHECK_INT(fail("b", 1500), 1);
+	CHECK(!breaker_permits(&br, "a", 2499));
+	CHECK(!breaker_permits(&br, "b", 2499));
+	CHECK(!breaker_permits(&br, "c", 2499));
+	CHECK(breaker_permits(&br, "b", 2500));
+	CHECK_INT(fail("b", 2500), 1);
+	CHECK(!breaker_permits(&br, "b", 4499));
+	CHECK(breaker_permits(&br, "a", 2500));
+}
+
+TEST(breaker_failures_of_two)
+{
+	int	 i;
+
+	memset(&br, 0, sizeof(br));
+	for (i = 1; i < BREAKER_FAILURES; i++)
+		CHECK_INT(fail("a", 1000), 0);
+	CHECK_INT(fail("b", 1000), 1);
+	CHECK(!breaker_permits(&br, "a", 1999));
+	CHECK(!breaker_permits(&br, "b", 1999));
+	CHECK(!breaker_permits(&br, "c", 1999));
+}
+
+/* A probe that fails when another answer has closed it is one failure. */
+TEST(breaker_probe_outlived)
+{
+	open_breaker(1000);
+	CHECK_INT(breaker_ask(&br, "a"), 1);
+	breaker_good(&br);
+	CHECK_INT(breaker_bad(&br, "a", 1, 2000), 0);
+	CHECK_STR(breaker_word(&br), "closed");
 }
 
 /* ---- cache --------------------------------------------------------------- */
