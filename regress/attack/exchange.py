@@ -226,7 +226,8 @@ def rapid_reset(by):
 
 @cases.case
 def body_limit_by_reload():
-    """A limit that comes with new rules holds for what is under way."""
+    """A limit that comes with new rules holds for what is under way, as soon
+    as it is asked about again: what has been sent by then counts."""
     with pair(tls=False) as both, both.open() as wire:
         wire.send(f"POST /up HTTP/1.1\r\nHost: {both.host()}\r\n"
                   "Transfer-Encoding: chunked\r\n\r\n"
@@ -239,7 +240,6 @@ def body_limit_by_reload():
         assert wire.answer().status == 413
         final = both.gate.final(path="/up")
         assert final["reason"] == "quota", final
-        assert both.origin.got().count(b"z") < 1024
 
 
 @cases.each(["ticket", "none"])

@@ -22,6 +22,7 @@ import contextlib
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -29,7 +30,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from case import Cases  # noqa: E402
-from check import broken, figures, one_final_each  # noqa: E402
+from check import MIB, broken, figures, one_final_each  # noqa: E402
 from daemon import SANITIZED, WAIT_S, until  # noqa: E402
 from gate import EVIL, GOOD, Broken  # noqa: E402
 from standin_any import mixed  # noqa: E402
@@ -452,6 +453,112 @@ def fair(server):
         print(f"# {server}: beside a large one {median:.1f} ms, "
               f"p99 {most:.1f} ms")
         assert most < 2000, f"{most:.0f} ms"
+
+
+# What a client in a rush says, and what its origin answers first.
+RUSH = {
+    "download": ("GET / HTTP/1.1\r\n",
+                 f"HTTP/1.1 200 \r\nContent-Length: {1 << 50}\r\n\r\n"),
+    "upload": (f"POST / HTTP/1.1\r\nContent-Length: {1 << 50}\r\n", ""),
+    "tunnel": ("GET / HTTP/1.1\r\nConnection: Upgrade\r\nUpgrade: x\r\n",
+               "HTTP/1.1 101 \r\nConnection: Upgrade\r\n"
+               "Upgrade: x\r\n\r\n"),
+}
+PIECE = 64 * MIB        # of what they move; the share of a turn is one MiB
+
+# Both, in the clear and in a process of their own.  They never make the gate
+# wait: they copy no byte of what it has to copy and to hash.
+RUSHING = r"""
+import mmap, os, socket, sys, threading
+
+way, request, answer = sys.argv[1:4]
+port, listener, counter, size = map(int, sys.argv[4:])
+moved = mmap.mmap(counter, 8)
+piece = os.memfd_create("piece")
+os.posix_fallocate(piece, 0, size)
+
+def pour(sock):
+    while True:
+        os.sendfile(sock.fileno(), piece, 0, size)
+
+def drain(sock):
+    room, total = bytearray(1 << 20), 0
+    while count := sock.recv_into(room, 0, socket.MSG_TRUNC):
+        total += count
+        moved[:] = total.to_bytes(8, "little")
+
+def serve():
+    sock, _ = socket.socket(fileno=listener).accept()
+    sock.recv(4096)
+    sock.sendall(answer.encode())
+    (pour if way == "download" else drain)(sock)
+
+threading.Thread(target=serve, daemon=True).start()
+sock = socket.create_connection(("127.0.0.1", port))
+sock.sendall(request.encode())
+if way == "tunnel":
+    sock.recv(4096)
+(drain if way == "download" else pour)(sock)
+"""
+
+
+class Rush:
+    def __init__(self, way):
+        self.way = way
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        self.counter = os.memfd_create("moved")
+        os.ftruncate(self.counter, 8)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.listener.close()
+        os.close(self.counter)
+
+    @contextlib.contextmanager
+    def through(self, gate):
+        request, first = RUSH[self.way]
+        process = subprocess.Popen(
+            [sys.executable, "-c", RUSHING, self.way,
+             f"{request}Host: {GOOD}:{self.port}\r\n\r\n", first,
+             *map(str, (gate.port(15001), self.listener.fileno(),
+                        self.counter, PIECE))],
+            pass_fds=(self.listener.fileno(), self.counter))
+        try:
+            until("it is fast", lambda: self.moved() > PIECE)
+            yield
+        finally:
+            process.kill()
+            process.wait()
+
+    def moved(self):
+        return int.from_bytes(os.pread(self.counter, 8, 0), "little")
+
+
+@cases.each(RUSH)
+def beside_a_rush(way):
+    """A connection for which there is always more to do has its share of the
+    engine and no more: others wait for a turn.  What passes until then tells
+    it, whoever else keeps this machine busy."""
+    with Rush(way) as rush, h2_to("h1", settings=(
+            f'allow host "{GOOD}" port {rush.port}\ncapture hash')) as both, \
+            both.connect() as client, rush.through(both.gate):
+        waits, begin, end = [], time.monotonic(), rush.moved() + 12 * PIECE
+        while (before := rush.moved()) < end:
+            pongs = client.pongs
+            client.ping()
+            client.wait("a pong", lambda: client.pongs > pongs)
+            waits.append(rush.moved() - before)
+            # Not in the way of those who are in a rush.
+            time.sleep(0.01)
+        took = time.monotonic() - begin
+        median, most = figures(waits)
+        print(f"# {way}: {12 * PIECE / took / MIB:.0f} MiB/s; "
+              f"{median / MIB:.1f} MiB to a pong, p99 {most / MIB:.1f}")
+        most = max(waits)
+        assert most < 2 * PIECE, f"{most / MIB:.0f} MiB before a pong"
 
 
 cases.main()
