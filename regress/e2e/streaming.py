@@ -366,6 +366,8 @@ def ws_ask_h2(gate, host, rounds):
         # The gate may say that it wants no more of it.
         with contextlib.suppress(Broken):
             stream.end()
+        # Who leaves before the origin has ended it breaks it off.
+        client.wait("its end", lambda: stream.ended or stream.lost())
     return times
 
 
