@@ -301,8 +301,7 @@ def honest(daemon):
     """One more, when they have left: served within a second of our own
     time, or of the machine's if that has other things to do."""
     start, load = time.monotonic(), os.getloadavg()[0]
-    while "error" in daemon.ask("status"):
-        time.sleep(0.01)
+    until("it is served", lambda: "error" not in daemon.ask("status"))
     took = time.monotonic() - start
     limit = max(1, load / os.cpu_count()) * (5 if SANITIZED else 1)
     assert took < limit, f"it waited {took:.1f} s, load {load}"

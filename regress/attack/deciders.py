@@ -70,7 +70,8 @@ SCRIPTS = {
     "huge": (f"echo '{TEXT}'; head -c 200000 /dev/zero | tr '\\0' ' '", B),
     "endless": ("exec yes allow", B),
     "groups": ("timeout 100 timeout 99 {} 98", T),
-    "behind": ("timeout 100 {} 97 >/dev/null 2>&1 & sleep 0.1", B),
+    "behind": ("(timeout 100 sh -c 'echo; exec {} 97 >/dev/null' "
+               "2>/dev/null &) | read up", B),
 }
 
 
@@ -308,11 +309,11 @@ def over_a_reload():
 
 
 INSIDE = """
-import json, socket, subprocess, sys, time
+import json, socket, subprocess, sys
 curl = subprocess.Popen(["curl", "-sS", "-o", "/dev/null", "-w",
     "%{http_code}", sys.argv[1]], stdout=subprocess.PIPE, text=True)
 said = set()
-while curl.poll() is None:
+while True:
     for number in range(1, 4):
         try:
             sock = socket.socket(socket.AF_UNIX)
@@ -326,7 +327,11 @@ while curl.poll() is None:
             said.add(type(error).__name__)
         finally:
             sock.close()
-    time.sleep(0.02)
+    try:
+        curl.wait(0.02)
+        break
+    except subprocess.TimeoutExpired:
+        pass
 print(json.dumps([curl.stdout.read(), sorted(said)]))
 """
 

@@ -71,7 +71,8 @@ ask_text(const struct policy *pl, const char *text)
 		ask(pl, strcmp(scheme, "http") == 0 ? URL_HTTP : URL_HTTPS,
 		    host, (uint16_t)port, method, path);
 	} else if (sscanf(text, "tcp://%255s", host) == 1) {
-		port = (unsigned int)atoi(strrchr(host, ':') + 1);
+		if (sscanf(strrchr(host, ':'), ":%u", &port) != 1)
+			abort();
 		*strrchr(host, ':') = '\0';
 		ask(pl, URL_TCP, host, (uint16_t)port, "", "");
 	} else
