@@ -679,7 +679,9 @@ def body_limit(mix):
         asked = {s.path: s for s in both.asked()}
         assert "/over" not in asked, "the origin has heard of it"
         assert asked["/fits"].total == MIB
-        assert asked["/more"].total <= MIB and not asked["/more"].ended
+        # It may have been cut before the origin had read its head.
+        more = asked.get("/more")
+        assert more is None or (more.total <= MIB and not more.ended)
         one_final_each(both.gate, 3)
 
 
