@@ -228,6 +228,7 @@ struct pending {
 	uint32_t		 pe_id;		/* 0: none */
 	int			 pe_leading;
 	int			 pe_renewed;	/* the rules have changed */
+	int			 pe_left;	/* nobody waits for the verdict */
 	int			 pe_probe;	/* of a breaker */
 	struct pending		*pe_leader;
 	struct pendings		 pe_followers;

@@ -175,12 +175,21 @@ pending_new(struct session *se, const struct subject *sj)
 	return pe;
 }
 
-/* The engine hears the last word. */
+/* Nothing is asked about it any more, and nothing said. */
 static void
-pending_settle(struct pending *pe)
+pending_end(struct pending *pe)
+{
+	struct pendings	 freed = TAILQ_HEAD_INITIALIZER(freed);
+
+	pending_unask(pe, &freed);
+	pending_free(pe);
+	pending_go_on(&freed);
+}
+
+static void
+pending_tell(struct pending *pe)
 {
 	struct policy_verdict	 pv = pe->pe_verdict;
-	struct pendings		 freed = TAILQ_HEAD_INITIALIZER(freed);
 	uint64_t		 waited = clock_ms() - pe->pe_began;
 
 	if (pe->pe_word.wd_allow) {
@@ -198,9 +207,18 @@ pending_settle(struct pending *pe)
 	}
 	verdict_give(pe->pe_session, pe->pe_ask, pe->pe_dial, &pe->pe_subject,
 	    &pv, pe->pe_word.wd_decider, waited);
-	pending_unask(pe, &freed);
-	pending_free(pe);
-	pending_go_on(&freed);
+}
+
+/*
+ * The engine hears the last word.  For a request that is gone there is none:
+ * an allow would have a connection made for nobody.
+ */
+static void
+pending_settle(struct pending *pe)
+{
+	if (!pe->pe_left)
+		pending_tell(pe);
+	pending_end(pe);
 }
 
 /* A decider's denial, unlike a failure, counts for `pause'. */
@@ -355,6 +373,10 @@ pending_stage(struct pending *pe)
 	struct session	*se = pe->pe_session;
 	uint64_t	 now = clock_ms();
 
+	if (pe->pe_left) {
+		pending_settle(pe);
+		return;
+	}
 	for (; pe->pe_stage < pe->pe_verdict.pv_asks; pe->pe_stage++) {
 		if (!cache_get(&se->se_cache, pending_rule(pe),
 		    &pe->pe_subject, now, &pe->pe_word))
@@ -402,6 +424,10 @@ pending_unsure(struct pending *pe)
 	if (next == NULL) {
 		pending_say(pe, 0, "unsure");
 		pending_denied(pe);
+		return;
+	}
+	if (pe->pe_left) {
+		pending_settle(pe);
 		return;
 	}
 	pe->pe_decider = next;
@@ -480,21 +506,22 @@ pending_unask_all(struct session *se)
  * The client has gone, or the engine asks anew under other rules.  A decider
  * that is at work on it goes on, and takes up the session's share until it is
  * done: who leaves and comes back does not get to ask more than who waits.
+ * What it says may serve others; nobody else is asked for this one.
  */
 void
 pending_left(struct session *se, uint32_t ask)
 {
-	struct pendings	 freed = TAILQ_HEAD_INITIALIZER(freed);
 	struct pending	*pe;
 
 	TAILQ_FOREACH(pe, &se->se_pendings, pe_sibling)
-		if (pe->pe_ask == ask)
+		if (pe->pe_ask == ask && !pe->pe_left)
 			break;
-	if (pe == NULL || (pe->pe_state == PENDING_ASKED && !pe->pe_renewed))
+	if (pe == NULL)
 		return;
-	pending_unask(pe, &freed);
-	pending_free(pe);
-	pending_go_on(&freed);
+	if (pe->pe_state == PENDING_ASKED && !pe->pe_renewed)
+		pe->pe_left = 1;
+	else
+		pending_end(pe);
 }
 
 /* There is no engine any more that could hear a verdict. */
@@ -533,6 +560,10 @@ pending_recall(void)
 static void
 pending_renew(struct pending *pe)
 {
+	if (pe->pe_left) {
+		pending_free(pe);
+		return;
+	}
 	verdict_evaluate(pe->pe_session, &pe->pe_subject, &pe->pe_verdict);
 	pe->pe_stage = 0;
 	pe->pe_since = 0;

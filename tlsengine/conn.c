@@ -418,4 +418,5 @@ conns_end(void)
 			raw_gone(cn);
 		conn_gone(cn);
 	}
+	credit_end();
 }

@@ -93,13 +93,19 @@ conn_ask(struct conn *cn)
 	return true;
 }
 
-/* From here on it has a record. */
 void
-raw_record(struct exchange *ex)
+raw_protocol(struct exchange *ex)
 {
 	ex->ex_protocol = hello_read(ex->ex_conn) ||
 	    ex->ex_ruling.rl_rule_kind == RULE_PASS ? PROTOCOL_TLS :
 	    PROTOCOL_TCP;
+}
+
+/* From here on it has a record. */
+void
+raw_record(struct exchange *ex)
+{
+	raw_protocol(ex);
 	ex->ex_id = report_opened(ex, NULL);
 }
 

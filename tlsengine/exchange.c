@@ -33,7 +33,6 @@ static struct blocks	 exchanges = {
 	.bk_size = sizeof(struct exchange), .bk_keep = 256
 };
 static uint64_t	 sent_out;	/* bytes of all requests' bodies */
-static TAILQ_HEAD(, exchange)	 waiting = TAILQ_HEAD_INITIALIZER(waiting);
 
 struct exchange *
 exchange_new(const struct client_ops *client, struct conn *cn)
@@ -53,11 +52,8 @@ exchange_new(const struct client_ops *client, struct conn *cn)
 void
 exchange_free(struct exchange *ex)
 {
-	if (ex->ex_state == EX_CREDIT && ex->ex_id == 0 &&
-	    ex->ex_entry.tqe_prev != NULL)
-		TAILQ_REMOVE(&waiting, ex, ex_entry);
-	else if (ex->ex_raw && ex->ex_id == 0)
-		report_uncredit();
+	if (ex->ex_raw && ex->ex_state == EX_VERDICT && ex->ex_id == 0)
+		credit_return();
 	verdict_unask(ex);
 	overdue_remove(ex);
 	if (ex->ex_path != ex->ex_path_room)
@@ -162,7 +158,7 @@ quota_left(void)
 const char *
 exchange_obstacle(void)
 {
-	return report_held() ? "audit_full" : quota_left() == 0 ? "quota" :
+	return credit_held() ? "audit_full" : quota_left() == 0 ? "quota" :
 	    NULL;
 }
 
@@ -181,12 +177,13 @@ raw_begin(struct exchange *ex)
 		verdict_ask(ex, upstream_dial(ex));
 }
 
-static void
-exchange_begin(struct exchange *ex, const char *mismatch)
+/* It has a credit. */
+void
+exchange_begin(struct exchange *ex)
 {
 	const struct ruling	*known = NULL;
-	const char		*why = mismatch != NULL ? mismatch :
-	    exchange_obstacle();
+	const char		*why = ex->ex_mismatch != NULL ?
+	    ex->ex_mismatch : exchange_obstacle();
 
 	if (ex->ex_raw) {
 		raw_begin(ex);
@@ -196,8 +193,8 @@ exchange_begin(struct exchange *ex, const char *mismatch)
 		known = verdict_known(&ex->ex_place);
 	ex->ex_id = report_opened(ex, known);
 	if (why != NULL) {
-		refuse(ex, mismatch != NULL ? 421 : report_held() ? 503 : 403,
-		    why);
+		refuse(ex, ex->ex_mismatch != NULL ? 421 :
+		    credit_held() ? 503 : 403, why);
 		return;
 	}
 	overdue_add(ex);
@@ -217,28 +214,9 @@ exchange_begin(struct exchange *ex, const char *mismatch)
 void
 exchange_open(struct exchange *ex, const char *mismatch)
 {
-	if (report_credit()) {
-		exchange_begin(ex, mismatch);
-		return;
-	}
 	ex->ex_state = EX_CREDIT;
-	strlcpy(ex->ex_ruling.rl_reason, mismatch != NULL ? mismatch : "",
-	    sizeof(ex->ex_ruling.rl_reason));
-	TAILQ_INSERT_TAIL(&waiting, ex, ex_entry);
-}
-
-/* The recorder has taken some: those that waited go first. */
-void
-exchange_credit(void)
-{
-	struct exchange	*ex;
-
-	while ((ex = TAILQ_FIRST(&waiting)) != NULL && report_credit()) {
-		TAILQ_REMOVE(&waiting, ex, ex_entry);
-		ex->ex_entry.tqe_prev = NULL;
-		exchange_begin(ex, ex->ex_ruling.rl_reason[0] != '\0' ?
-		    "name_mismatch" : NULL);
-	}
+	ex->ex_mismatch = mismatch;
+	credit_await(ex);
 }
 
 /* ---- verdict and connection ---------------------------------------------- */
@@ -575,6 +553,7 @@ void
 exchange_client_gone(struct exchange *ex, const char *why)
 {
 	/* What would have become of it nobody knows, but it was tried. */
+	credit_left(ex, why);
 	if (ex->ex_raw && ex->ex_id == 0 && ex->ex_state == EX_VERDICT)
 		raw_record(ex);
 	if (ex->ex_id != 0) {

@@ -16,10 +16,9 @@
 
 /*
  * tlsengine runs this: what the recorder is told.  It keeps the request from
- * its opening to its final record, so each fact is sent once.  A request may
- * only be opened on a credit of the recorder's.  Most answers are short and
- * come whole: the one that has come last is held back for a moment, so that
- * its head, its body and its end are one message.
+ * its opening to its final record, so each fact is sent once.  Most answers
+ * are short and come whole: the one that has come last is held back for a
+ * moment, so that its head, its body and its end are one message.
  */
 
 #include <string.h>
@@ -28,8 +27,6 @@
 #include "log.h"
 #include "tlsengine.h"
 
-static uint32_t	 credits;
-static bool	 held;		/* records would be lost */
 static uint64_t	 last_request;
 
 static struct {
@@ -41,39 +38,6 @@ static struct {
 	char		 an_fields[FIELDS_LEN];
 	char		 an_data[PIECE_LEN];
 } answer;
-
-bool
-report_credit(void)
-{
-	if (credits == 0)
-		return false;
-	credits--;
-	return true;
-}
-
-/* What it was taken for needs no record. */
-void
-report_uncredit(void)
-{
-	credits++;
-}
-
-bool
-report_held(void)
-{
-	return held;
-}
-
-int
-tlsengine_recorder_credit(struct ipc *ip, const union msg *m)
-{
-	if (m->credit.count > UINT32_MAX - credits)
-		return ipc_bad(ip, "credit %u", m->credit.count);
-	credits += m->credit.count;
-	held = m->credit.hold != 0;
-	exchange_credit();
-	return 0;
-}
 
 /* With what was known of it already, if anything was. */
 uint64_t
@@ -116,6 +80,22 @@ report_verdict(const struct exchange *ex)
 	    .rule_kind = rl->rl_rule_kind, .rule = rl->rl_rule,
 	    .reason = rl->rl_verdict == VERDICT_ALLOW ? "" : rl->rl_reason,
 	    .decider = rl->rl_decider, .waited_ms = rl->rl_waited_ms);
+}
+
+/* All of a request that had left before there was credit to open it. */
+void
+report_leaver(const struct leaver *lv)
+{
+	ipc_send(recorder, -1, RECORD_OPENED, record_opened,
+	    .request = ++last_request, .at = lv->lv_at,
+	    .scheme = lv->lv_protocol == PROTOCOL_TLS ? URL_HTTPS :
+	    lv->lv_place.pc_scheme, .protocol = lv->lv_protocol,
+	    .inspected = !lv->lv_raw, .rule = RULE_NONE,
+	    .port = lv->lv_place.pc_port, .host = lv->lv_place.pc_host,
+	    .method = lv->lv_method, .path = lv->lv_path);
+	ipc_send(recorder, -1, RECORD_VERDICT, record_verdict,
+	    .request = last_request, .at = lv->lv_at, .verdict = VERDICT_DENY,
+	    .rule = RULE_NONE, .reason = lv->lv_why, .decider = "");
 }
 
 static void

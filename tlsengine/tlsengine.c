@@ -282,6 +282,16 @@ tlsengine_barrier(void)
 	return ipc_push(recorder);
 }
 
+/* What the recorder knows of, it says the end of; the rest is ours to say. */
+static void
+tlsengine_stop(void)
+{
+	if (recorder == NULL)
+		return;
+	credit_end();
+	ipc_flush(recorder);
+}
+
 /*
  * Buffers come and go with each request.  Freed memory that libc gives back
  * to the kernel at once is faulted in again with the next, page by page.
@@ -310,6 +320,7 @@ main(int argc, char *argv[])
 		.ch_channel = tlsengine_channel,
 		.ch_begin = tlsengine_begin,
 		.ch_commit = tlsengine_commit,
+		.ch_stop = tlsengine_stop,
 	};
 
 	return child_main(&tlsengine, argc, argv);

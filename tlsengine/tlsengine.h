@@ -159,6 +159,7 @@ struct exchange {
 	struct upstream		*ex_up;
 	struct h2_stream	*ex_answers;	/* if the origin does */
 	struct place		 ex_place;
+	const char		*ex_mismatch;	/* it is refused for that */
 	struct ruling		 ex_ruling;
 	uint32_t		 ex_ask;	/* number of the question */
 
@@ -191,6 +192,19 @@ struct exchange {
 	struct h1_head		 ex_request;
 };
 TAILQ_HEAD(exchanges, exchange);
+
+/* What is known of a request that never had a credit. */
+struct leaver {
+	STAILQ_ENTRY(leaver)	 lv_entry;
+	size_t			 lv_size;
+	uint64_t		 lv_at;
+	struct place		 lv_place;
+	uint8_t			 lv_protocol;
+	bool			 lv_raw;
+	char			 lv_method[METHOD_LEN + 1];
+	char			 lv_why[32];
+	char			 lv_path[];
+};
 
 enum conn_state {
 	CONN_FIRST,		/* nothing is known yet */
@@ -369,6 +383,7 @@ void		 conn_h2_recheck(struct conn *);
 void		 conn_wait(struct conn *);
 bool		 conn_settled(const struct conn *);
 bool		 conn_ask(struct conn *);
+void		 raw_protocol(struct exchange *);
 void		 raw_record(struct exchange *);
 void		 raw_ruled(struct exchange *, const struct ruling *);
 void		 raw_hello(struct conn *, const struct hello *);
@@ -392,7 +407,7 @@ void		 exchange_end(struct exchange *);
 const char	*exchange_obstacle(void);
 int		 exchange_path(struct exchange *, struct h1_error *);
 void		 exchange_open(struct exchange *, const char *);
-void		 exchange_credit(void);
+void		 exchange_begin(struct exchange *);
 void		 exchange_ruled(struct exchange *, const struct ruling *);
 void		 exchange_decided(struct exchange *);
 void		 exchange_connected(struct exchange *, struct upstream *);
@@ -466,13 +481,18 @@ void		 verdict_forget(void);
 bool		 place_same(const struct place *, const struct place *);
 int		 tlsengine_policyd_verdict(struct ipc *, const union msg *);
 
-/* report.c: records */
-bool		 report_credit(void);
-void		 report_uncredit(void);
-bool		 report_held(void);
+/* credit.c */
+bool		 credit_held(void);
+void		 credit_return(void);
+void		 credit_await(struct exchange *);
+void		 credit_left(struct exchange *, const char *);
+void		 credit_end(void);
 int		 tlsengine_recorder_credit(struct ipc *, const union msg *);
+
+/* report.c: records */
 uint64_t	 report_opened(struct exchange *, const struct ruling *);
 void		 report_verdict(const struct exchange *);
+void		 report_leaver(const struct leaver *);
 void		 report_answer(const struct exchange *, const struct h1_str *);
 void		 report_body(struct exchange *, int, uint64_t, const void *,
 		    size_t);

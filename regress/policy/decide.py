@@ -33,6 +33,7 @@ sys.dont_write_bytecode = True
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "regress" / "lib"))
 from case import Cases  # noqa: E402
+from daemon import until  # noqa: E402
 from policydlib import (ANSWER, CACHE, DECIDER, NO_LIMIT, SCOPE,  # noqa: E402
                         URL, Client, Policyd, part, rule, same, short)
 from children import CHILD_FD, Child  # noqa: E402
@@ -875,8 +876,8 @@ def left():
     with Bench(asks("person", hosts=["p.com"]), asks("d", **OFF),
                judges=[("d", {"concurrency": 1}), PERSON]) as bench:
         client, engine = Client(bench), bench.engine()
-        for host in ("p.com", "a.com", "b.com", "c.com"):
-            engine.ask(host)
+        for dial, host in enumerate(("p.com", "a.com", "b.com", "c.com"), 1):
+            engine.ask(host, dial=dial)
         asked = bench.question()
         for number in (1, 2, 3, 3, 4711):
             engine.channel.send("ASK_DROP", cookie=number)
@@ -884,9 +885,78 @@ def left():
         same(client.ask("pending.list")["pending"], [])
         same(status(bench, client)["sessions"][0]["pending"], 2)
         bench.say(asked, "ALLOW")
-        same(engine.told()["id"], 2)
         same(bench.host(), "c.com")
         same(engine.told()["id"], 4)
+        same(bench.dialer.receive("GRANT")["dial"], 4)
+
+
+LATER = {"ALLOW": [asks(kind="NARROW"), asks("e")],
+         "UNSURE": [asks("d", "e")], "DENY": [asks("d")],
+         "ERROR": [asks("d")]}
+
+
+@cases.each(LATER)
+def left_is_asked_no_further(said):
+    """Nobody else is asked for it, nothing is granted, nothing stands; but a
+    word that is kept serves others."""
+    with Bench(*LATER[said], judges=["d", "e"]) as bench:
+        client, engine = Client(bench), bench.engine()
+        engine.ask("a.com", dial=1)
+        question = bench.question()
+        engine.channel.send("ASK_DROP", cookie=1)
+        same(status(bench, client)["sessions"][0]["pending"], 1)
+        bench.say(question, said)
+        if said == "ERROR":
+            same(bench.failure()["reason"], b"decider_error")
+        until("nothing is pending", lambda: status(bench, client)[
+            "sessions"][0]["pending"] == 0)
+        engine.ask("a.com", dial=2)
+        if said == "DENY":
+            answer = engine.told()
+            same((answer["id"], short(answer)[0]), (2, "deny"))
+            return
+        # In a chain the first decider is asked again; it knew nothing.
+        question = bench.question()
+        same(question["decider"], b"e" if said == "ALLOW" else b"d")
+        bench.say(question, "ALLOW")
+        answer = engine.told()
+        same((answer["id"], short(answer)[0]), (2, "allow"))
+        same(bench.dialer.receive("GRANT")["dial"], 2)
+
+
+@cases.case
+def left_leads():
+    """Who follows it goes on, and who comes back is one of them."""
+    with Bench(asks()) as bench:
+        engine = bench.engine()
+        for dial in (1, 2):
+            engine.ask("a.com", dial=dial)
+        question = bench.question()
+        engine.channel.send("ASK_DROP", cookie=1)
+        engine.ask("a.com", dial=3)
+        engine.connection("x", 1)
+        bench.say(question, "ALLOW")
+        for number in (2, 3):
+            same(engine.told()["id"], number)
+            same(bench.dialer.receive("GRANT")["dial"], number)
+
+
+@cases.case
+def left_before_reload():
+    """It is not asked anew by the new rules."""
+    with Bench(asks(**OFF)) as bench:
+        client, engine = Client(bench), bench.engine()
+        engine.ask("a.com", dial=1)
+        question = bench.question()
+        engine.channel.send("ASK_DROP", cookie=1)
+        same(status(bench, client)["sessions"][0]["pending"], 1)
+        bench.load()
+        same(bench.dropped(), question["id"])
+        same(status(bench, client)["sessions"][0]["pending"], 0)
+        engine.ask("b.com", dial=2)
+        same(bench.host(), "b.com")
+        same(engine.told()["id"], 2)
+        same(bench.dialer.receive("GRANT")["dial"], 2)
 
 
 @cases.case
