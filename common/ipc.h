@@ -31,7 +31,7 @@
 #include "msg.h"
 
 #define IPC_BATCH	64		/* messages per turn of the loop */
-#define IPC_MUCH	(32 * 1024)	/* bytes at once: no time to rest */
+#define IPC_MUCH	(64 * 1024)	/* bytes at once: no time to rest */
 #define IPC_REST_READS	64		/* of a peer at the end */
 #define IPC_HIGH_WATER	(256 * 1024)	/* bytes queued: stop producing */
 #define IPC_LOW_WATER	(64 * 1024)	/* bytes queued: go on */

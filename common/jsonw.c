@@ -21,6 +21,7 @@
  * in malformed output.
  */
 
+#include <endian.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -35,8 +36,8 @@ jsonw_fail(struct jsonw *w, const char *error)
 	if (w->jw_error != NULL)
 		return;
 	w->jw_error = error;
-	w->jw_lost = w->jw_room;
-	w->jw_room = 0;
+	w->jw_whole = w->jw_size;
+	w->jw_size = w->jw_len;
 }
 
 void
@@ -50,11 +51,20 @@ jsonw_init(struct jsonw *w, size_t max)
 void
 jsonw_reset(struct jsonw *w)
 {
-	w->jw_room += w->jw_len + w->jw_lost;
-	w->jw_len = w->jw_lost = 0;
+	if (w->jw_error != NULL)
+		w->jw_size = w->jw_whole;
+	w->jw_len = 0;
 	w->jw_error = NULL;
 	w->jw_depth = 0;
 	w->jw_state[0] = JSONW_DOCUMENT;
+}
+
+void
+jsonw_place(struct jsonw *w, char *buf, size_t size)
+{
+	jsonw_init(w, size);
+	w->jw_buf = buf;
+	w->jw_size = size;
 }
 
 void
@@ -70,7 +80,7 @@ jsonw_free(struct jsonw *w)
 int
 jsonw_grow(struct jsonw *w, size_t len)
 {
-	size_t	 size = w->jw_len + w->jw_room;
+	size_t	 size = w->jw_size;
 	char	*buf;
 
 	if (w->jw_error != NULL)
@@ -90,7 +100,7 @@ jsonw_grow(struct jsonw *w, size_t len)
 		return 0;
 	}
 	w->jw_buf = buf;
-	w->jw_room = size - w->jw_len;
+	w->jw_size = size;
 	return 1;
 }
 
@@ -112,14 +122,6 @@ jsonw_putc(struct jsonw *w, char c)
 		*p = c;
 }
 
-/* Give back what was not needed after all. */
-static void
-jsonw_less(struct jsonw *w, size_t len)
-{
-	w->jw_len -= len;
-	w->jw_room += len;
-}
-
 /* `\uXXXX' */
 static void
 jsonw_escape(struct jsonw *w, uint32_t unit)
@@ -139,57 +141,76 @@ jsonw_escape(struct jsonw *w, uint32_t unit)
 
 typedef uint8_t bytes16 __attribute__((__vector_size__(16)));
 
-/*
- * Whether sixteen bytes need no thought: ASCII other than controls, DEL,
- * quote and backslash.
- */
-static inline int
-is_plain16(const uint8_t *s)
+/* Which of sixteen bytes are controls, DEL, quote, backslash or no ASCII. */
+static inline bytes16
+odd_of16(const uint8_t *s)
 {
-	uint64_t	 halves[2];
-	bytes16		 v, odd;
+	bytes16	 v;
 
 	memcpy(&v, s, sizeof(v));
-	odd = (bytes16)(v - 0x20 >= 0x7f - 0x20) | (bytes16)(v == '"') |
+	return (bytes16)(v - 0x20 >= 0x7f - 0x20) | (bytes16)(v == '"') |
 	    (bytes16)(v == '\\');
+}
+
+/* Whether 32 bytes need no thought. */
+static inline int
+is_plain32(const uint8_t *s)
+{
+	uint64_t	 halves[2];
+	bytes16		 odd = odd_of16(s) | odd_of16(s + 16);
+
 	memcpy(halves, &odd, sizeof(halves));
 	return (halves[0] | halves[1]) == 0;
 }
 
 /*
- * The same for eight, in one word.  With the top bit of each byte known to be
- * clear, a byte is less than n iff subtracting n borrows into its top bit, and
- * equal to c iff (byte ^ c) is less than 1.  A borrow or carry can reach into
- * the next byte and only ever flags too much.
+ * Which of eight bytes need some, in one word: of the first that does, and
+ * perhaps of some after it, the top bit is set.  A byte with a clear top bit
+ * is less than n iff subtracting n borrows into that bit, and equal to c iff
+ * (byte ^ c) is less than 1.  A borrow or carry reaches only into later bytes.
  */
-static inline int
-is_plain8(const uint8_t *s)
+static inline uint64_t
+odd_of8(const uint8_t *s)
 {
 	const uint64_t	 ones = 0x0101010101010101, tops = ones << 7;
-	uint64_t	 v, odd;
+	uint64_t	 v;
 
 	memcpy(&v, s, sizeof(v));
-	odd = v | (v + ones) | (v - ones * 0x20) |
-	    ((v ^ ones * '"') - ones) | ((v ^ ones * '\\') - ones);
-	return (odd & tops) == 0;
+	v = le64toh(v);
+	return (v | (v + ones) | (v - ones * 0x20) |
+	    ((v ^ ones * '"') - ones) | ((v ^ ones * '\\') - ones)) & tops;
 }
 
-/* How many leading bytes need no thought. */
-static size_t
-plain_run(const uint8_t *s, size_t len)
+static inline int
+is_plain(uint8_t c)
 {
-	size_t	 i = 0;
+	return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
 
-	while (len - i >= 16 && is_plain16(s + i))
-		i += 16;
-	if (len - i >= 8 && is_plain8(s + i))
-		i += 8;
+/*
+ * Copy bytes up to the first that needs thought, and say how many.  There is
+ * room for all; what is left in the rest of it means nothing.
+ */
+static size_t
+copy_plain(char *to, const uint8_t *s, size_t len)
+{
+	size_t		 i = 0;
+	uint64_t	 odd;
+
+	for (; len - i >= 32 && is_plain32(s + i); i += 32)
+		memcpy(to + i, s + i, 32);
+	for (; len - i >= 8; i += 8) {
+		memcpy(to + i, s + i, 8);
+		if ((odd = odd_of8(s + i)) != 0)
+			return i + (size_t)__builtin_ctzll(odd) / 8;
+	}
 	/* The last few, together with some that are known. */
-	if (i > 0 && len - i < 8 && is_plain8(s + len - 8))
+	if (i > 0 && odd_of8(s + len - 8) == 0) {
+		memcpy(to + len - 8, s + len - 8, 8);
 		return len;
-	while (i < len && s[i] >= 0x20 && s[i] < 0x7f && s[i] != '"' &&
-	    s[i] != '\\')
-		i++;
+	}
+	for (; i < len && is_plain(s[i]); i++)
+		to[i] = (char)s[i];
 	return i;
 }
 
@@ -264,39 +285,32 @@ jsonw_multibyte(struct jsonw *w, const uint8_t *s, size_t len)
 static void
 jsonw_ascii(struct jsonw *w, uint8_t c)
 {
-	static const char	 from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
-	const char		*at;
+	static const char	 letters[0x80] = {
+		['"'] = '"', ['\\'] = '\\', ['\b'] = 'b', ['\f'] = 'f',
+		['\n'] = 'n', ['\r'] = 'r', ['\t'] = 't'
+	};
 	char			*p;
 
-	if (c == '\0' || (at = strchr(from, c)) == NULL) {
+	if (letters[c] == '\0')
 		jsonw_escape(w, c);
-		return;
-	}
-	if ((p = jsonw_more(w, 2)) != NULL) {
+	else if ((p = jsonw_more(w, 2)) != NULL) {
 		p[0] = '\\';
-		p[1] = to[at - from];
+		p[1] = letters[c];
 	}
 }
 
-/* The rest of a string from its first byte that is not plain. */
-static void
-jsonw_quote_odd(struct jsonw *w, const uint8_t *s, size_t len)
+/* Characters that are not plain, and how many bytes they were. */
+static size_t
+jsonw_odd(struct jsonw *w, const uint8_t *s, size_t len)
 {
-	size_t	 n;
+	size_t	 n = 0;
 
-	while (len > 0 && w->jw_error == NULL) {
-		if (*s >= 0x80)
-			n = jsonw_multibyte(w, s, len);
-		else if ((n = plain_run(s, len)) > 0)
-			jsonw_put(w, (const char *)s, n);
-		else {
-			jsonw_ascii(w, *s);
-			n = 1;
-		}
-		s += n;
-		len -= n;
-	}
-	jsonw_putc(w, '"');
+	while (n < len && !is_plain(s[n]))
+		if (s[n] >= 0x80)
+			n += jsonw_multibyte(w, s + n, len - n);
+		else
+			jsonw_ascii(w, s[n++]);
+	return n;
 }
 
 /* No string takes less room than its own length and the quotes. */
@@ -309,43 +323,49 @@ jsonw_quote(struct jsonw *w, const char *str, size_t len)
 
 	if ((p = jsonw_more(w, len + 2)) == NULL)
 		return;
-	*p = '"';
-	if ((n = plain_run(s, len)) > 0)
-		memcpy(p + 1, s, n);
-	if (n == len)
-		p[n + 1] = '"';
-	else {
-		jsonw_less(w, len - n + 1);
-		jsonw_quote_odd(w, s + n, len - n);
+	*p++ = '"';
+	while ((n = copy_plain(p, s, len)) < len) {
+		w->jw_len -= len - n + 1;
+		n += jsonw_odd(w, s + n, len - n);
+		s += n;
+		len -= n;
+		if ((p = jsonw_more(w, len + 1)) == NULL)
+			return;
 	}
+	p[len] = '"';
 }
 
-/* Makes ready for a value: writes the comma, checks that one is due. */
-static int
+/* Outside an object: writes the comma, checks that a value is due. */
+static void
+jsonw_element(struct jsonw *w)
+{
+	uint8_t	*state = &w->jw_state[w->jw_depth];
+
+	if (*state & JSONW_OBJECT)
+		jsonw_fail(w, "value without a key");
+	else if (*state == (JSONW_DOCUMENT | JSONW_FILLED))
+		jsonw_fail(w, "second value in a document");
+	else if (*state & JSONW_FILLED)
+		jsonw_putc(w, ',');
+	*state |= JSONW_FILLED;
+}
+
+/* Makes ready for a value. */
+static inline void
 jsonw_value(struct jsonw *w)
 {
 	uint8_t	*state = &w->jw_state[w->jw_depth];
 
-	if (w->jw_error != NULL)
-		return 0;
-	if (*state & JSONW_OBJECT) {
-		if ((*state & JSONW_KEYED) == 0)
-			jsonw_fail(w, "value without a key");
-		*state &= (uint8_t)~JSONW_KEYED;
-	} else if (*state & JSONW_FILLED) {
-		if (*state & JSONW_DOCUMENT)
-			jsonw_fail(w, "second value in a document");
-		jsonw_putc(w, ',');
-	}
-	*state |= JSONW_FILLED;
-	return w->jw_error == NULL;
+	if (*state & JSONW_KEYED)
+		*state = JSONW_OBJECT | JSONW_FILLED;
+	else
+		jsonw_element(w);
 }
 
-static void
+static inline void
 jsonw_open(struct jsonw *w, uint8_t level, char bracket)
 {
-	if (!jsonw_value(w))
-		return;
+	jsonw_value(w);
 	if (w->jw_depth == JSONW_DEPTH_MAX) {
 		jsonw_fail(w, "nested too deep");
 		return;
@@ -371,12 +391,11 @@ jsonw_end(struct jsonw *w)
 {
 	uint8_t	 state = w->jw_state[w->jw_depth];
 
-	if (state & JSONW_DOCUMENT)
-		jsonw_fail(w, "end without a beginning");
-	else if (state & JSONW_KEYED)
-		jsonw_fail(w, "key without a value");
-	if (w->jw_error != NULL)
+	if (state & (JSONW_DOCUMENT | JSONW_KEYED)) {
+		jsonw_fail(w, state & JSONW_DOCUMENT ?
+		    "end without a beginning" : "key without a value");
 		return;
+	}
 	w->jw_depth--;
 	jsonw_putc(w, state & JSONW_OBJECT ? '}' : ']');
 }
@@ -390,7 +409,7 @@ jsonw_no_member(struct jsonw *w)
 }
 
 /* With the comma before it, if one is due. */
-static int
+static void
 jsonw_member(struct jsonw *w)
 {
 	uint8_t	 state = w->jw_state[w->jw_depth];
@@ -399,14 +418,12 @@ jsonw_member(struct jsonw *w)
 		jsonw_putc(w, ',');
 	else if (state != JSONW_OBJECT)
 		jsonw_no_member(w);
-	return w->jw_error == NULL;
 }
 
 void
 jsonw_keyn(struct jsonw *w, const char *key, size_t len)
 {
-	if (!jsonw_member(w))
-		return;
+	jsonw_member(w);
 	w->jw_state[w->jw_depth] |= JSONW_KEYED;
 	jsonw_quote(w, key, len);
 	jsonw_putc(w, ':');
@@ -421,8 +438,9 @@ jsonw_key(struct jsonw *w, const char *key)
 void
 jsonw_members(struct jsonw *w, const char *text, size_t len)
 {
-	if (len == 0 || !jsonw_member(w))
+	if (len == 0)
 		return;
+	jsonw_member(w);
 	w->jw_state[w->jw_depth] |= JSONW_FILLED;
 	jsonw_put(w, text, len);
 }
@@ -446,8 +464,8 @@ jsonw_since(const struct jsonw *w, size_t from, size_t *len)
 void
 jsonw_string(struct jsonw *w, const char *s, size_t len)
 {
-	if (jsonw_value(w))
-		jsonw_quote(w, s, len);
+	jsonw_value(w);
+	jsonw_quote(w, s, len);
 }
 
 void
@@ -455,7 +473,8 @@ jsonw_plain(struct jsonw *w, const char *s, size_t len)
 {
 	char	*p;
 
-	if (!jsonw_value(w) || (p = jsonw_more(w, len + 2)) == NULL)
+	jsonw_value(w);
+	if ((p = jsonw_more(w, len + 2)) == NULL)
 		return;
 	p[0] = '"';
 	memcpy(p + 1, s, len);
@@ -484,14 +503,17 @@ jsonw_digits(uint64_t n, char *end)
 static void
 jsonw_number(struct jsonw *w, uint64_t n, int negative)
 {
-	char	 buf[1 + JSONW_DIGITS], *end = buf + sizeof(buf), *p;
+	size_t		 len = 1;
+	uint64_t	 over = 10;
+	char		*p;
 
-	if (!jsonw_value(w))
-		return;
-	p = jsonw_digits(n, end);
+	for (; n >= over && len < JSONW_DIGITS; len++)
+		over *= 10;
+	jsonw_value(w);
 	if (negative)
-		*--p = '-';
-	jsonw_put(w, p, (size_t)(end - p));
+		jsonw_putc(w, '-');
+	if ((p = jsonw_more(w, len)) != NULL)
+		jsonw_digits(n, p + len);
 }
 
 void
@@ -509,15 +531,15 @@ jsonw_uint(struct jsonw *w, uint64_t n)
 void
 jsonw_bool(struct jsonw *w, int yes)
 {
-	if (jsonw_value(w))
-		jsonw_put(w, yes ? "true" : "false", yes ? 4 : 5);
+	jsonw_value(w);
+	jsonw_put(w, yes ? "true" : "false", yes ? 4 : 5);
 }
 
 void
 jsonw_null(struct jsonw *w)
 {
-	if (jsonw_value(w))
-		jsonw_put(w, "null", 4);
+	jsonw_value(w);
+	jsonw_put(w, "null", 4);
 }
 
 const char *

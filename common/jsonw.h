@@ -50,8 +50,8 @@
 struct jsonw {
 	char		*jw_buf;
 	size_t		 jw_len;
-	size_t		 jw_room;	/* bytes left; 0 after an error */
-	size_t		 jw_lost;	/* what was left before it */
+	size_t		 jw_size;	/* of the buffer; jw_len after an error */
+	size_t		 jw_whole;	/* jw_size before it */
 	size_t		 jw_max;
 	const char	*jw_error;	/* constant text, or NULL */
 	unsigned int	 jw_depth;
@@ -62,6 +62,12 @@ struct jsonw {
 void	 jsonw_init(struct jsonw *, size_t max);
 void	 jsonw_reset(struct jsonw *);
 void	 jsonw_free(struct jsonw *);
+
+/*
+ * Begin a document in memory of the caller, which also is its limit.  Such a
+ * writer is neither reset nor freed.
+ */
+void	 jsonw_place(struct jsonw *, char *, size_t);
 
 void	 jsonw_object(struct jsonw *);
 void	 jsonw_array(struct jsonw *);
@@ -119,11 +125,10 @@ jsonw_more(struct jsonw *w, size_t len)
 {
 	char	*p;
 
-	if (len > w->jw_room && !jsonw_grow(w, len))
+	if (len > w->jw_size - w->jw_len && !jsonw_grow(w, len))
 		return NULL;
 	p = w->jw_buf + w->jw_len;
 	w->jw_len += len;
-	w->jw_room -= len;
 	return p;
 }
 

@@ -231,13 +231,18 @@ audit_append(const struct line *ln)
 {
 	if (!audit_listens())
 		return;
-	memcpy(audit.au_buf + audit.au_len, ln->ln_text, ln->ln_len);
-	audit.au_len += ln->ln_len;
-	audit.au_buf[audit.au_len++] = '\n';
+	audit.au_len += ln->ln_len + 1;
 	if (audit.au_len >= AUDIT_BATCH)
 		audit_flush();
 	else if (!audit.au_due)
 		flush_soon();
+}
+
+/* Where a line may be written; if it is appended it already is in place. */
+char *
+audit_room(void)
+{
+	return audit.au_buf + audit.au_len;
 }
 
 /* Cut what is torn, write the gap, and the file is whole again; or -1. */
@@ -251,9 +256,7 @@ audit_mend(void)
 		return -1;
 	audit.au_gap.ga_end = audit.au_end;
 	chain_gap(&audit.au_gap, &ln);
-	memcpy(audit.au_buf, ln.ln_text, ln.ln_len);
-	audit.au_buf[ln.ln_len] = '\n';
-	done = write_all(audit.au_buf, ln.ln_len + 1);
+	done = write_all(ln.ln_text, ln.ln_len + 1);
 	if (done < ln.ln_len + 1) {
 		audit.au_torn = (off_t)done;
 		cut_torn();

@@ -26,6 +26,7 @@
  */
 
 #include <ctype.h>
+#include <endian.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,9 +58,6 @@ chain_init(void)
 {
 	OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
 	chain_time(chain_now());
-	jsonw_free(&writer);
-	/* One byte is for the newline. */
-	jsonw_init(&writer, LINE_LEN_MAX - 1);
 	memset(&tip, 0, sizeof(tip));
 }
 
@@ -83,15 +81,28 @@ chain_same(const struct link *a, const struct link *b)
 	    memcmp(a->li_hash, b->li_hash, HASH_HEX) == 0;
 }
 
+/*
+ * In hex: four bytes, a multiple of which len is, become eight digits in one
+ * word.  Its nibbles are spread and put in order; those above 9 carry into
+ * the next bit when 6 is added, and letters begin 39 after the digits' end.
+ */
 void
 chain_hex(char *out, const void *bytes, size_t len)
 {
-	static const char	 hex[] = "0123456789abcdef";
-	const unsigned char	*p = bytes, *end = p + len;
+	const uint64_t	 ones = 0x0101010101010101;
+	const char	*p = bytes, *end = p + len;
+	uint32_t	 in;
+	uint64_t	 v;
 
-	for (; p < end; p++) {
-		*out++ = hex[*p >> 4];
-		*out++ = hex[*p & 0xf];
+	for (; p < end; p += sizeof(in), out += sizeof(v)) {
+		memcpy(&in, p, sizeof(in));
+		v = le32toh(in);
+		v = (v | v << 16) & 0x0000ffff0000ffff;
+		v = (v | v << 8) & 0x00ff00ff00ff00ff;
+		v = (v >> 4 | v << 8) & ones * 0xf;
+		v += ones * '0' + ((v + ones * 6) >> 4 & ones) * 39;
+		v = htole64(v);
+		memcpy(out, &v, sizeof(v));
 	}
 }
 
@@ -156,7 +167,9 @@ line_open(struct line *ln, uint64_t at)
 {
 	const char	*kind = record_kind_name(ln->ln_kind);
 
-	jsonw_reset(&writer);
+	ln->ln_text = audit_room();
+	/* One byte is for the newline. */
+	jsonw_place(&writer, ln->ln_text, LINE_LEN_MAX - 1);
 	jsonw_object(&writer);
 	jsonw_lit(&writer, "seq");
 	jsonw_uint(&writer, ln->ln_link.li_seq);
@@ -183,10 +196,11 @@ line_close(struct line *ln, const struct link *prev)
 	jsonw_lit(&writer, "prev");
 	put_hash(prev);
 	jsonw_end(&writer);
-	if ((ln->ln_text = jsonw_finish(&writer, &ln->ln_len)) == NULL)
+	if (jsonw_finish(&writer, &ln->ln_len) == NULL)
 		fatalx("record %llu: %s",
 		    (unsigned long long)ln->ln_link.li_seq,
 		    jsonw_error(&writer));
+	ln->ln_text[ln->ln_len] = '\n';
 	chain_hash(&ln->ln_link, ln->ln_text, ln->ln_len);
 }
 

@@ -30,7 +30,7 @@
 #include "recorder.h"
 
 #define CREDIT_MAX	2048	/* requests open at once, per engine */
-#define CREDIT_BATCH	64	/* given back in one message */
+#define CREDIT_BATCH	256	/* given back in one message */
 #define BODY_MAX	65536	/* bytes of a body that we keep */
 
 static TAILQ_HEAD(, engine)	 engines = TAILQ_HEAD_INITIALIZER(engines);
@@ -84,6 +84,12 @@ request_allow(const struct engine *en, struct request *rq, uint8_t rule_kind,
 	record_station(en, rq, RECORD_REQUEST_ALLOWED, at);
 }
 
+static void
+blob_add_str(struct blob *bl, const char *s)
+{
+	blob_add(bl, s, strlen(s) + 1);
+}
+
 static int
 recorder_engine_record_opened(struct ipc *ip, const union msg *m)
 {
@@ -99,10 +105,10 @@ recorder_engine_record_opened(struct ipc *ip, const union msg *m)
 	rq->rq_protocol = mo->protocol;
 	rq->rq_port = mo->port;
 	rq->rq_inspected = mo->inspected != 0;
-	strlcpy(rq->rq_host, mo->host, sizeof(rq->rq_host));
-	strlcpy(rq->rq_method, mo->method, sizeof(rq->rq_method));
-	blob_set(&rq->rq_path, mo->path, strlen(mo->path) + 1);
-	blob_set(&rq->rq_fields[0], mo->fields.data, mo->fields.len);
+	blob_add_str(&rq->rq_names, mo->host);
+	blob_add_str(&rq->rq_names, mo->method);
+	blob_add_str(&rq->rq_names, mo->path);
+	blob_add(&rq->rq_fields[0], mo->fields.data, mo->fields.len);
 	record_station(en, rq, RECORD_REQUEST_OPENED, mo->at);
 	if (mo->allowed)
 		request_allow(en, rq, mo->rule_kind, mo->rule, mo->at);
@@ -142,14 +148,16 @@ recorder_engine_record_verdict(struct ipc *ip, const union msg *m)
 	}
 	rq->rq_rule_kind = mv->rule_kind;
 	rq->rq_rule = mv->rule;
-	record_final(en, rq, RECORD_REQUEST_DENIED, mv->at, mv->reason, NULL);
+	record_final(en, rq, RECORD_REQUEST_DENIED,
+	    &(const struct msg_record_closed){ .at = mv->at,
+	    .reason = mv->reason }, NULL);
 	engine_free_request(en, rq);
 	return 0;
 }
 
+/* A request that may be answered, once. */
 static struct request *
-answer_request(struct ipc *ip, uint64_t id, uint16_t status,
-    const char *address, const struct msg_bytes *fields)
+answer_request(struct ipc *ip, uint64_t id)
 {
 	struct request	*rq;
 
@@ -161,9 +169,6 @@ answer_request(struct ipc *ip, uint64_t id, uint16_t status,
 		return NULL;
 	}
 	rq->rq_answered = true;
-	rq->rq_status = status;
-	strlcpy(rq->rq_address, address, sizeof(rq->rq_address));
-	blob_set(&rq->rq_fields[1], fields->data, fields->len);
 	return rq;
 }
 
@@ -171,9 +176,14 @@ static int
 recorder_engine_record_head(struct ipc *ip, const union msg *m)
 {
 	const struct msg_record_head	*mh = &m->record_head;
+	struct request			*rq;
 
-	return answer_request(ip, mh->request, mh->status, mh->address,
-	    &mh->fields) != NULL ? 0 : -1;
+	if ((rq = answer_request(ip, mh->request)) == NULL)
+		return -1;
+	rq->rq_status = mh->status;
+	strlcpy(rq->rq_address, mh->address, sizeof(rq->rq_address));
+	blob_add(&rq->rq_fields[1], mh->fields.data, mh->fields.len);
+	return 0;
 }
 
 static void
@@ -211,12 +221,12 @@ recorder_engine_record_closed(struct ipc *ip, const union msg *m)
 		return ipc_bad(ip, "request %llu ends before its verdict",
 		    (unsigned long long)mc->request);
 	record_final(en, rq, mc->failed ? RECORD_REQUEST_FAILED :
-	    RECORD_REQUEST_CLOSED, mc->at, mc->reason, mc);
+	    RECORD_REQUEST_CLOSED, mc, NULL);
 	engine_free_request(en, rq);
 	return 0;
 }
 
-/* Its answer was short: all of it at once. */
+/* Its answer was short: all of it at once, and nothing need be kept. */
 static int
 recorder_engine_record_done(struct ipc *ip, const union msg *m)
 {
@@ -224,16 +234,18 @@ recorder_engine_record_done(struct ipc *ip, const union msg *m)
 	const struct msg_record_closed	 mc = {
 		.at = md->at, .bytes_in = md->bytes_in,
 		.bytes_out = md->bytes_out, .request_body = md->request_body,
-		.answer_body = md->answer_body
+		.answer_body = md->answer_body, .reason = ""
+	};
+	const struct answer		 an = {
+		.an_status = md->status, .an_address = md->address,
+		.an_fields = md->fields, .an_body = md->data
 	};
 	struct engine			*en = ip->ip_arg;
 	struct request			*rq;
 
-	if ((rq = answer_request(ip, md->request, md->status, md->address,
-	    &md->fields)) == NULL)
+	if ((rq = answer_request(ip, md->request)) == NULL)
 		return -1;
-	body_add(&rq->rq_body[1], &md->data);
-	record_final(en, rq, RECORD_REQUEST_CLOSED, md->at, "", &mc);
+	record_final(en, rq, RECORD_REQUEST_CLOSED, &mc, &an);
 	engine_free_request(en, rq);
 	return 0;
 }
@@ -271,15 +283,17 @@ static const ipc_handler engine_handlers[MSG_MAX] = {
 static void
 recorder_engine_gone(struct ipc *ip, const char *why)
 {
-	struct engine	*en = ip->ip_arg;
-	struct request	*rq;
-	uint64_t	 now = chain_now();
+	const struct msg_record_closed	 mc = {
+		.at = chain_now(), .reason = "no_engine"
+	};
+	struct engine			*en = ip->ip_arg;
+	struct request			*rq;
 
 	if (why != NULL)
 		child_engine_bad(ip, why);
 	while ((rq = TAILQ_FIRST(&en->en_requests.rs_all)) != NULL) {
 		record_final(en, rq, rq->rq_allowed ? RECORD_REQUEST_FAILED :
-		    RECORD_REQUEST_DENIED, now, "no_engine", NULL);
+		    RECORD_REQUEST_DENIED, &mc, NULL);
 		request_free(&en->en_requests, rq);
 	}
 	TAILQ_REMOVE(&engines, en, en_entry);

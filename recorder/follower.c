@@ -241,8 +241,7 @@ follower_queue(struct follower *fo, const struct line *ln)
 		follower_end(fo, ln->ln_link.li_seq);
 		return;
 	}
-	if (evbuffer_add(fo->fo_queue, ln->ln_text, ln->ln_len) == -1 ||
-	    evbuffer_add(fo->fo_queue, "\n", 1) == -1)
+	if (evbuffer_add(fo->fo_queue, ln->ln_text, ln->ln_len + 1) == -1)
 		fatal("%s", __func__);
 	follower_wait(fo);
 }

@@ -27,6 +27,7 @@
 #include "recorder.h"
 
 #define FIELDS_MAX	256	/* lines of a head that we write */
+#define HEAD_LEN	2048	/* of a head that we remember */
 #define HASH_LEN	32	/* SHA-256 */
 
 static const char *const scheme_names[URL_SCHEME_MAX] = {
@@ -49,6 +50,19 @@ static const char *const rule_kinds[] = {
 static struct redact_field	 fields[FIELDS_MAX];
 static char			 joined[2 * FIELDS_LEN];
 static char			 hidden_path[URL_LEN + 1];
+
+/*
+ * The last head of a request and of an answer, and what was written of it:
+ * the next one often is the same.
+ */
+static struct head {
+	uint32_t	 hd_engine;	/* its instance */
+	uint32_t	 hd_version;	/* of redaction */
+	size_t		 hd_len;
+	size_t		 hd_textlen;
+	char		 hd_lines[HEAD_LEN];
+	char		 hd_text[2 * HEAD_LEN];
+} heads[2];
 
 static const char *
 or_null(const char *s)
@@ -106,12 +120,11 @@ put_joined(struct jsonw *w, size_t i, size_t n)
 
 /* Every name is one member; a field that comes twice has its values joined. */
 static void
-put_fields(struct jsonw *w, const struct engine *en, const struct blob *bl)
+put_fields(struct jsonw *w, const struct engine *en, const char *p,
+    size_t left)
 {
-	const char	*p = bl->bl_data;
-	size_t		 left = bl->bl_len, i, n = 0;
+	size_t	 i, n = 0;
 
-	jsonw_object(w);
 	while (n < FIELDS_MAX &&
 	    redact_next(en->en_session, &p, &left, &fields[n]))
 		n++;
@@ -126,11 +139,45 @@ put_fields(struct jsonw *w, const struct engine *en, const struct blob *bl)
 		else
 			jsonw_string(w, fields[i].rf_value, fields[i].rf_vlen);
 	}
+}
+
+static void
+head_keep(struct head *hd, const struct engine *en, const char *lines,
+    size_t len, const char *text, size_t textlen)
+{
+	if (len > sizeof(hd->hd_lines) || textlen > sizeof(hd->hd_text))
+		return;
+	hd->hd_engine = en->en_instance;
+	hd->hd_version = redact_version();
+	hd->hd_len = len;
+	hd->hd_textlen = textlen;
+	memcpy(hd->hd_lines, lines, len);
+	memcpy(hd->hd_text, text, textlen);
+}
+
+static void
+put_head(struct jsonw *w, const struct engine *en, struct head *hd,
+    const char *lines, size_t len)
+{
+	const char	*text;
+	size_t		 from, textlen;
+
+	jsonw_object(w);
+	if (hd->hd_engine == en->en_instance &&
+	    hd->hd_version == redact_version() && hd->hd_len == len &&
+	    memcmp(hd->hd_lines, lines, len) == 0)
+		jsonw_members(w, hd->hd_text, hd->hd_textlen);
+	else if (len > 0) {
+		from = jsonw_len(w);
+		put_fields(w, en, lines, len);
+		if ((text = jsonw_since(w, from, &textlen)) != NULL)
+			head_keep(hd, en, lines, len, text, textlen);
+	}
 	jsonw_end(w);
 }
 
 static void
-put_body(struct jsonw *w, const struct blob *bl, uint64_t total,
+put_body(struct jsonw *w, const char *begin, size_t len, uint64_t total,
     const struct msg_bytes *hash)
 {
 	char	 hex[2 * HASH_LEN];
@@ -145,12 +192,12 @@ put_body(struct jsonw *w, const struct blob *bl, uint64_t total,
 	jsonw_lit(w, "bytes");
 	jsonw_uint(w, total);
 	jsonw_lit(w, "preview");
-	if (bl->bl_len > 0)
-		jsonw_string(w, bl->bl_data, bl->bl_len);
+	if (len > 0)
+		jsonw_string(w, begin, len);
 	else
 		jsonw_null(w);
 	jsonw_lit(w, "truncated");
-	jsonw_bool(w, total > bl->bl_len);
+	jsonw_bool(w, total > len);
 	jsonw_end(w);
 }
 
@@ -158,9 +205,13 @@ static void
 put_identity(struct jsonw *w, const struct engine *en,
     const struct request *rq)
 {
+	const char	*host = rq->rq_names.bl_data;
+	const char	*method = host + strlen(host) + 1;
+	const char	*path = method + strlen(method) + 1;
+
 	put_id(w, en, rq->rq_id);
 	jsonw_lit(w, "host");
-	jsonw_str(w, rq->rq_host);
+	jsonw_str(w, host);
 	jsonw_lit(w, "port");
 	jsonw_uint(w, rq->rq_port);
 	jsonw_lit(w, "scheme");
@@ -172,10 +223,10 @@ put_identity(struct jsonw *w, const struct engine *en,
 		jsonw_bool(w, 0);
 	}
 	jsonw_lit(w, "method");
-	jsonw_str(w, or_null(rq->rq_method));
+	jsonw_str(w, or_null(method));
 	jsonw_lit(w, "path");
-	jsonw_str(w, or_null(redact_path(en->en_session, rq->rq_path.bl_data,
-	    hidden_path, sizeof(hidden_path))));
+	jsonw_str(w, or_null(redact_path(en->en_session, path, hidden_path,
+	    sizeof(hidden_path))));
 }
 
 /*
@@ -253,51 +304,62 @@ record_station(const struct engine *en, struct request *rq,
 /* What came of it, within the request's own object. */
 static void
 put_outcome(struct jsonw *w, const struct engine *en,
-    const struct request *rq, const struct msg_record_closed *mc)
+    const struct request *rq, const struct msg_record_closed *mc,
+    const struct answer *an)
 {
 	jsonw_lit(w, "request_headers");
-	put_fields(w, en, &rq->rq_fields[0]);
+	put_head(w, en, &heads[0], rq->rq_fields[0].bl_data,
+	    rq->rq_fields[0].bl_len);
 	jsonw_lit(w, "response_status");
-	if (rq->rq_status != 0)
-		jsonw_uint(w, rq->rq_status);
+	if (an->an_status != 0)
+		jsonw_uint(w, an->an_status);
 	else
 		jsonw_null(w);
 	jsonw_lit(w, "response_headers");
-	put_fields(w, en, &rq->rq_fields[1]);
+	put_head(w, en, &heads[1], an->an_fields.data, an->an_fields.len);
 	jsonw_lit(w, "request_body");
-	put_body(w, &rq->rq_body[0], mc->request_body, &mc->request_hash);
+	put_body(w, rq->rq_body[0].bl_data, rq->rq_body[0].bl_len,
+	    mc->request_body, &mc->request_hash);
 	jsonw_lit(w, "response_body");
-	put_body(w, &rq->rq_body[1], mc->answer_body, &mc->answer_hash);
+	put_body(w, an->an_body.data, an->an_body.len, mc->answer_body,
+	    &mc->answer_hash);
 	jsonw_lit(w, "started_at");
 	chain_put_time(rq->rq_started);
 	jsonw_lit(w, "finished_at");
 	chain_put_time(mc->at);
 	jsonw_lit(w, "address");
-	jsonw_str(w, rq->rq_answered ? rq->rq_address : NULL);
+	jsonw_str(w, an->an_address);
 }
 
-/* The last record of a request, with all that is known. */
+/*
+ * The last record of a request, with all that is known.  Without an answer,
+ * it is the one that the request has kept.
+ */
 void
 record_final(const struct engine *en, struct request *rq,
-    enum record_kind kind, uint64_t at, const char *reason,
-    const struct msg_record_closed *mc)
+    enum record_kind kind, const struct msg_record_closed *mc,
+    const struct answer *an)
 {
-	const struct msg_record_closed	 nothing = { .at = at };
-	struct jsonw			*w;
+	const struct answer	 kept = {
+		.an_status = rq->rq_status,
+		.an_address = rq->rq_answered ? rq->rq_address : NULL,
+		.an_fields = { rq->rq_fields[1].bl_data,
+		    rq->rq_fields[1].bl_len },
+		.an_body = { rq->rq_body[1].bl_data, rq->rq_body[1].bl_len },
+	};
+	struct jsonw		*w;
 
-	if ((w = chain_begin(kind, at, en->en_session)) == NULL)
+	if ((w = chain_begin(kind, mc->at, en->en_session)) == NULL)
 		return;
-	if (mc == NULL)
-		mc = &nothing;
 	put_request(w, en, rq);
-	put_outcome(w, en, rq, mc);
+	put_outcome(w, en, rq, mc, an != NULL ? an : &kept);
 	jsonw_end(w);
 	jsonw_lit(w, "bytes_in");
 	jsonw_uint(w, mc->bytes_in);
 	jsonw_lit(w, "bytes_out");
 	jsonw_uint(w, mc->bytes_out);
 	jsonw_lit(w, "reason");
-	jsonw_str(w, or_null(reason));
+	jsonw_str(w, or_null(mc->reason));
 	put_decider(w, rq);
 	put_rule(w, rq);
 	chain_end();

@@ -42,7 +42,7 @@
 #define AUDIT_BATCH		(256 * 1024)	/* bytes: write at once */
 #define AUDIT_PACE_MS		4		/* else not more often */
 #define AUDIT_TICK_S		1		/* sync, or try again */
-#define ENGINE_PACE_MS		1		/* how often one is heard */
+#define ENGINE_PACE_MS		2		/* how often one is heard */
 
 #define FOLLOWERS_MAX		64
 #define FOLLOWER_QUEUE_MAX	(256 * 1024)	/* bytes */
@@ -56,12 +56,12 @@ struct link {
 	char		 li_hash[HASH_HEX + 1];
 };
 
-/* A finished line, without its newline. */
+/* A finished line; its length is without the newline that ends it. */
 struct line {
 	struct link		 ln_link;
 	enum record_kind	 ln_kind;
 	const char		*ln_session;	/* NULL: concerns all */
-	const char		*ln_text;
+	char			*ln_text;
 	size_t			 ln_len;
 };
 
@@ -96,6 +96,7 @@ void		 audit_init(struct event_base *, void (*)(int));
 int		 audit_listens(void);
 int		 audit_full(void);
 const char	*audit_path(void);
+char		*audit_room(void);
 void		 audit_append(const struct line *);
 void		 audit_flush(void);
 void		 audit_finish(void);
@@ -171,21 +172,19 @@ struct request {
 	uint32_t		 rq_rule;
 	uint32_t		 rq_waited_ms;	/* for rq_decider */
 	uint32_t		 rq_version;	/* of redaction, in rq_text */
-	uint16_t		 rq_status;	/* 0: no answer yet */
-	char			 rq_host[HOST_LEN + 1];
-	char			 rq_method[METHOD_LEN + 1];
-	char			 rq_address[ADDRESS_LEN + 1];
-	char			 rq_decider[NAME_LEN + 1];	/* or empty */
+	uint16_t		 rq_status;
 	/* From here on storage is used again, see request_new(). */
-	struct blob		 rq_path;
 	struct blob		 rq_text;	/* what all records say of it */
+	struct blob		 rq_names;	/* host, method, path, each \0 */
 	struct blob		 rq_fields[2];	/* of request and answer */
 	struct blob		 rq_body[2];	/* their beginnings */
+	char			 rq_decider[NAME_LEN + 1];	/* or empty */
+	char			 rq_address[ADDRESS_LEN + 1];
 };
 TAILQ_HEAD(requests, request);
 LIST_HEAD(request_slot, request);
 
-#define REQUEST_SLOTS	128	/* a power of two */
+#define REQUEST_SLOTS	1024	/* a power of two */
 
 /* All requests of an engine, by number and in the order of their opening. */
 struct request_set {
@@ -216,11 +215,20 @@ void		 engines_hold(int);
 void		 engines_finish(void);
 
 /* record.c */
+
+/* What came back, kept by the request or still in the message. */
+struct answer {
+	uint16_t		 an_status;	/* 0: nothing yet */
+	const char		*an_address;	/* or NULL */
+	struct msg_bytes	 an_fields;
+	struct msg_bytes	 an_body;
+};
+
 void		 record_station(const struct engine *, struct request *,
 		    enum record_kind, uint64_t);
 void		 record_final(const struct engine *, struct request *,
-		    enum record_kind, uint64_t, const char *,
-		    const struct msg_record_closed *);
+		    enum record_kind, const struct msg_record_closed *,
+		    const struct answer *);
 void		 record_other(const struct engine *,
 		    const struct msg_record_other *);
 

@@ -26,8 +26,8 @@
 #include "log.h"
 #include "recorder.h"
 
-#define SPARE_MAX	64	/* requests whose storage is kept */
-#define SPARE_LEN	8192	/* bytes of each of its pieces */
+#define SPARE_MAX	256	/* requests whose storage is kept */
+#define SPARE_LEN	2048	/* bytes of each of its pieces */
 
 static struct requests	 spares = TAILQ_HEAD_INITIALIZER(spares);
 static unsigned int	 nspares;
@@ -76,7 +76,7 @@ blobs_clear(struct request *rq, size_t keep)
 {
 	int	 i;
 
-	blob_clear(&rq->rq_path, keep);
+	blob_clear(&rq->rq_names, keep);
 	blob_clear(&rq->rq_text, keep);
 	for (i = 0; i < 2; i++) {
 		blob_clear(&rq->rq_fields[i], keep);
@@ -118,7 +118,8 @@ request_new(struct request_set *rs, uint64_t id)
 	if ((rq = TAILQ_FIRST(&spares)) != NULL) {
 		TAILQ_REMOVE(&spares, rq, rq_entry);
 		nspares--;
-		memset(rq, 0, offsetof(struct request, rq_path));
+		memset(rq, 0, offsetof(struct request, rq_text));
+		rq->rq_decider[0] = '\0';
 	} else if ((rq = calloc(1, sizeof(*rq))) == NULL)
 		fatal("%s", __func__);
 	rq->rq_id = id;

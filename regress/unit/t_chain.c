@@ -131,6 +131,21 @@ TEST(hash)
 	    "27ae41e4649b934ca495991b7852b855");
 }
 
+TEST(hex)
+{
+	unsigned char	 bytes[256];
+	char		 out[512], want[3];
+	size_t		 i;
+
+	for (i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (unsigned char)i;
+	chain_hex(out, bytes, sizeof(bytes));
+	for (i = 0; i < sizeof(bytes); i++) {
+		snprintf(want, sizeof(want), "%02zx", i);
+		CHECK_MEM(out + 2 * i, 2, want, 2);
+	}
+}
+
 TEST(session_record)
 {
 	struct link	 li;

@@ -169,7 +169,7 @@ TEST(bytes_that_are_not_utf8)
 static void
 check_odd_at(char odd, const char *escape, size_t at, size_t len)
 {
-	char	 in[64], want[128], *p = want;
+	char	 in[80], want[128], *p = want;
 
 	memset(in, 'a', len);
 	in[at] = odd;
@@ -181,7 +181,7 @@ check_odd_at(char odd, const char *escape, size_t at, size_t len)
 	check_string(in, len, want);
 }
 
-/* Every odd byte at every place of a run, for the eight-at-a-time scan. */
+/* Every odd byte at every place of a run, for the scan of many at a time. */
 TEST(odd_byte_anywhere)
 {
 	static const struct {
@@ -195,7 +195,7 @@ TEST(odd_byte_anywhere)
 	size_t	 i, len, at;
 
 	for (i = 0; i < NITEMS(cases); i++)
-		for (len = 1; len <= 40; len++)
+		for (len = 1; len <= 80; len++)
 			for (at = 0; at < len; at++)
 				check_odd_at(cases[i].odd, cases[i].escape, at,
 				    len);
@@ -537,6 +537,28 @@ TEST(reset_starts_afresh)
 	check_doc(&w, "[]");
 	jsonw_free(&w);
 	jsonw_free(NULL);
+}
+
+/* In memory of somebody else: all of it is used, and no byte more. */
+TEST(placed)
+{
+	char		 buf[14];
+	struct jsonw	 w;
+	size_t		 len, size;
+
+	for (size = 0; size < sizeof(buf); size++) {
+		memset(buf, '#', sizeof(buf));
+		jsonw_place(&w, buf, size);
+		jsonw_array(&w);
+		jsonw_uint(&w, 18);
+		jsonw_string(&w, "ab\ncd", 5);
+		jsonw_end(&w);
+		CHECK_INT(buf[size], '#');
+		if (size < sizeof(buf) - 1)
+			CHECK(jsonw_finish(&w, &len) == NULL);
+	}
+	CHECK(jsonw_finish(&w, &len) == buf);
+	CHECK_MEM(buf, len, "[18,\"ab\\ncd\"]", 13);
 }
 
 TEST_MAIN("jsonw")
