@@ -171,10 +171,7 @@ h1_reserve(struct exchange *ex, size_t *room)
 {
 	struct conn	*cn = ex->ex_conn;
 
-	if (cn->cn_io.io_full)
-		return NULL;
-	return cn->cn_chunked_out ? io_reserve_chunk(&cn->cn_io, room) :
-	    io_reserve(&cn->cn_io, room);
+	return io_reserve_body(&cn->cn_io, cn->cn_chunked_out, room);
 }
 
 static void
@@ -182,12 +179,7 @@ h1_commit(struct exchange *ex, size_t len)
 {
 	struct conn	*cn = ex->ex_conn;
 
-	if (cn->cn_chunked_out)
-		io_commit_chunk(&cn->cn_io, len);
-	else
-		io_commit(&cn->cn_io, len);
-	if (cn->cn_io.io_full)
-		io_push(&cn->cn_io);
+	io_commit_body(&cn->cn_io, cn->cn_chunked_out, len);
 }
 
 static void

@@ -41,9 +41,8 @@ static TAILQ_HEAD(, io)	 dirty = TAILQ_HEAD_INITIALIZER(dirty);
 static struct event	 turn;
 static TAILQ_HEAD(, io)	 later = TAILQ_HEAD_INITIALIZER(later);
 static struct event	 next_turn;
-static struct blocks	 out_blocks = {
-	.bk_size = IO_OUT_SIZE, .bk_keep = 32
-};
+
+struct blocks	 io_blocks = { .bk_size = IO_BLOCK, .bk_keep = 64 };
 
 static void	 io_on_read(evutil_socket_t, short, void *);
 static void	 io_on_write(evutil_socket_t, short, void *);
@@ -93,11 +92,12 @@ io_close(struct io *io)
 		SSL_free(io->io_ssl);
 	}
 	close(io->io_fd);
-	free(io->io_pre);
-	blocks_put(&out_blocks, io->io_out);
+	blocks_put(&io_blocks, io->io_ahead);
+	blocks_put(&io_blocks, io->io_out);
+	blocks_put(&io_blocks, io->io_sealed);
 	io->io_fd = -1;
 	io->io_ssl = NULL;
-	io->io_pre = io->io_out = NULL;
+	io->io_ahead = io->io_out = io->io_sealed = NULL;
 }
 
 /* An idle event costs a system call, so reading stops only on demand. */
@@ -110,11 +110,12 @@ io_pause(struct io *io)
 	event_del(&io->io_rev);
 }
 
-/* The library reads ahead; what it holds makes no descriptor readable. */
+/* What was read ahead makes no descriptor readable. */
 bool
 io_pending(const struct io *io)
 {
-	return io->io_ssl != NULL && SSL_has_pending(io->io_ssl);
+	return io->io_ssl != NULL &&
+	    (io->io_ahead != NULL || SSL_has_pending(io->io_ssl));
 }
 
 void
@@ -238,10 +239,17 @@ io_room(const struct io *io)
 	return IO_OUT_SIZE - io->io_outlen;
 }
 
+/* Whether as plaintext or as records that the socket did not take. */
+static size_t
+io_waiting(const struct io *io)
+{
+	return io->io_outlen + io->io_sealedlen;
+}
+
 bool
 io_empty(const struct io *io)
 {
-	return io->io_outlen == 0;
+	return io_waiting(io) == 0;
 }
 
 /* One allocation while there is something to send, none while idle. */
@@ -249,7 +257,7 @@ void *
 io_reserve(struct io *io, size_t *len)
 {
 	if (io->io_out == NULL &&
-	    (io->io_out = blocks_get(&out_blocks)) == NULL) {
+	    (io->io_out = blocks_get(&io_blocks)) == NULL) {
 		*len = 0;
 		return NULL;
 	}
@@ -266,7 +274,7 @@ void
 io_commit(struct io *io, size_t len)
 {
 	io->io_outlen += len;
-	if (io->io_outlen > IO_OUT_LOW)
+	if (io_waiting(io) > IO_OUT_LOW)
 		io->io_full = true;
 }
 
@@ -303,6 +311,32 @@ io_commit_chunk(struct io *io, size_t len)
 	io_commit(io, len + CHUNK_ROOM);
 }
 
+#define BODY_END_ROOM	(16 * 1024)	/* the last chunk, and trailers */
+
+void *
+io_reserve_body(struct io *io, bool chunked, size_t *len)
+{
+	void	*p;
+
+	if (io_waiting(io) > IO_OUT_BATCH)
+		return NULL;
+	p = chunked ? io_reserve_chunk(io, len) : io_reserve(io, len);
+	if (p != NULL)
+		*len -= BODY_END_ROOM;
+	return p;
+}
+
+void
+io_commit_body(struct io *io, bool chunked, size_t len)
+{
+	if (chunked)
+		io_commit_chunk(io, len);
+	else
+		io_commit(io, len);
+	if (io->io_outlen > IO_OUT_BATCH)
+		io_push(io);
+}
+
 void
 io_put(struct io *io, const void *data, size_t len)
 {
@@ -317,22 +351,27 @@ io_put(struct io *io, const void *data, size_t len)
 	io_commit(io, len);
 }
 
-/* 1: some went, 0: the socket is full, -1: broken. */
-static int
-io_write_some(struct io *io)
+void
+io_sent(struct io *io, size_t len)
 {
-	const unsigned char	*p = io->io_out + io->io_outpos;
-	ssize_t			 n;
+	io->io_outpos += len;
+	io->io_outlen -= len;
+	io->io_out_total += len;
+}
 
-	if (io->io_ssl == NULL) {
-		n = send(io->io_fd, p, io->io_outlen, MSG_NOSIGNAL);
+/* 1: all went, 0: the socket is full, -1: broken. */
+static int
+io_send_clear(struct io *io)
+{
+	ssize_t	 n;
+
+	while (io->io_outlen > 0) {
+		n = send(io->io_fd, io->io_out + io->io_outpos, io->io_outlen,
+		    MSG_NOSIGNAL);
 		if (n == -1)
 			return errno == EAGAIN || errno == EINTR ? 0 : -1;
-	} else if ((n = io_write_tls(io, p, io->io_outlen)) <= 0)
-		return n;
-	io->io_outpos += n;
-	io->io_outlen -= n;
-	io->io_out_total += n;
+		io_sent(io, n);
+	}
 	return 1;
 }
 
@@ -340,24 +379,23 @@ io_write_some(struct io *io)
 static void
 io_send(struct io *io)
 {
-	int	 rv = 1;
-
 	if (io->io_broken || io->io_handshake)
 		return;
-	while (io->io_outlen > 0 && (rv = io_write_some(io)) == 1)
-		continue;
-	if (rv == -1) {
+	switch (io->io_ssl != NULL ? io_send_tls(io) : io_send_clear(io)) {
+	case -1:
 		io_break(io, "connection reset");
 		return;
-	}
-	if (io->io_outlen > 0) {
+	case 0:
 		event_add(&io->io_wev, NULL);
-		return;
+		break;
+	default:
+		io->io_full = false;
 	}
-	blocks_put(&out_blocks, io->io_out);
-	io->io_out = NULL;
-	io->io_outpos = 0;
-	io->io_full = false;
+	if (io->io_outlen == 0) {
+		blocks_put(&io_blocks, io->io_out);
+		io->io_out = NULL;
+		io->io_outpos = 0;
+	}
 }
 
 /* And tell an owner that waits for that. */
@@ -369,9 +407,9 @@ io_send_and_tell(struct io *io)
 	io_send(io);
 	if (io->io_broken)
 		return;
-	if (io->io_outlen <= IO_OUT_LOW)
+	if (io_waiting(io) <= IO_OUT_LOW)
 		io->io_full = false;
-	if ((full && !io->io_full) || (io->io_ending && io->io_outlen == 0))
+	if ((full && !io->io_full) || (io->io_ending && io_empty(io)))
 		io->io_ops->on_drain(io);
 }
 

@@ -35,8 +35,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define IO_OUT_SIZE	(64 * 1024)	/* bytes that may wait */
+#define IO_BLOCK	(80 * 1024)	/* of each buffer of a connection */
+#define IO_OUT_SIZE	IO_BLOCK	/* bytes that may wait */
 #define IO_OUT_LOW	(16 * 1024)	/* below this the owner may go on */
+#define IO_OUT_BATCH	(48 * 1024)	/* and a record more are sent at once */
 
 struct io;
 
@@ -71,12 +73,15 @@ struct io {
 	bool			 io_more;	/* to be read next turn */
 	bool			 io_ending;	/* on_drain when all is out */
 	int			 io_alert;	/* last fatal alert of the peer */
-	unsigned char		*io_pre;	/* read before TLS began */
-	size_t			 io_prelen;
-	size_t			 io_prepos;
+	unsigned char		*io_ahead;	/* records not looked at yet */
+	size_t			 io_aheadpos;
+	size_t			 io_aheadlen;
 	unsigned char		*io_out;	/* waits to be written */
 	size_t			 io_outpos;
 	size_t			 io_outlen;
+	unsigned char		*io_sealed;	/* records the socket left */
+	size_t			 io_sealedpos;
+	size_t			 io_sealedlen;
 	uint64_t		 io_in_total;	/* plaintext bytes */
 	uint64_t		 io_out_total;
 };
@@ -116,6 +121,12 @@ void	 io_commit(struct io *, size_t);
  */
 void	*io_reserve_chunk(struct io *, size_t *);
 void	 io_commit_chunk(struct io *, size_t);
+/*
+ * Either of them for part of a body, chunked or not: it is sent once there is
+ * enough, and room remains for what ends a body.  NULL: wait for on_drain.
+ */
+void	*io_reserve_body(struct io *, bool, size_t *);
+void	 io_commit_body(struct io *, bool, size_t);
 /* Send at the end of this turn of the event loop, or now. */
 void	 io_flush(struct io *);
 void	 io_push(struct io *);
@@ -128,10 +139,12 @@ void	 io_finish(struct io *);
 int	 io_library_init(bool (*barrier)(void));
 
 /* Between io.c and io_tls.c. */
+extern struct blocks	 io_blocks;
 int	 io_tls_init(void);
 void	 io_break(struct io *, const char *);
 void	 io_shake_hands(struct io *);
 ssize_t	 io_read_tls(struct io *, void *, size_t);
-ssize_t	 io_write_tls(struct io *, const void *, size_t);
+int	 io_send_tls(struct io *);
+void	 io_sent(struct io *, size_t);
 
 #endif /* IO_H */

@@ -15,10 +15,12 @@
  */
 
 /*
- * tlsengine runs this.  TLS reads its ciphertext through a BIO of our own,
- * for two reasons: the ClientHello has been read by then and must be given
- * back, and a client's refusal of our CA arrives in TLS 1.3 as a plaintext
- * alert which the library reports as a bad record, so we look for it here.
+ * tlsengine runs this.  TLS reads and writes its records through a BIO of our
+ * own, for three reasons: the ClientHello has been read by then and must be
+ * given back; a client's refusal of our CA arrives in TLS 1.3 as a plaintext
+ * alert which the library reports as a bad record, so we look for it here; and
+ * a system call for each record would cost about as much as its cipher, so we
+ * make one for several.
  */
 
 #include <sys/socket.h>
@@ -29,6 +31,7 @@
 
 #include <openssl/err.h>
 
+#include "blocks.h"
 #include "io.h"
 
 #define TLS_ALERT	21
@@ -54,32 +57,64 @@ io_look_for_alert(struct io *io, const unsigned char *p, size_t len)
 	}
 }
 
+/* What has come, be it many records. */
+static ssize_t
+io_fetch(struct io *io)
+{
+	ssize_t	 n;
+
+	if ((io->io_ahead = blocks_get(&io_blocks)) == NULL)
+		return -1;
+	n = recv(io->io_fd, io->io_ahead, IO_BLOCK, 0);
+	if (n <= 0) {
+		blocks_put(&io_blocks, io->io_ahead);
+		io->io_ahead = NULL;
+		return n;
+	}
+	io->io_aheadlen = n;
+	io_look_for_alert(io, io->io_ahead, n);
+	return n;
+}
+
 static int
 io_bio_read(BIO *bio, char *buf, int len)
 {
 	struct io	*io = BIO_get_data(bio);
 	ssize_t		 n;
-	size_t		 pre = io->io_prelen - io->io_prepos;
 
 	BIO_clear_retry_flags(bio);
-	if (pre > 0) {
-		if (pre > (size_t)len)
-			pre = len;
-		memcpy(buf, io->io_pre + io->io_prepos, pre);
-		io->io_prepos += pre;
-		if (io->io_prepos == io->io_prelen) {
-			free(io->io_pre);
-			io->io_pre = NULL;
-			io->io_prelen = io->io_prepos = 0;
-		}
-		return pre;
+	if (io->io_ahead == NULL && (n = io_fetch(io)) <= 0) {
+		if (n == -1 && (errno == EAGAIN || errno == EINTR))
+			BIO_set_retry_read(bio);
+		return n;
 	}
-	n = recv(io->io_fd, buf, len, 0);
-	if (n == -1 && (errno == EAGAIN || errno == EINTR))
-		BIO_set_retry_read(bio);
-	else if (n > 0)
-		io_look_for_alert(io, (unsigned char *)buf, n);
+	n = (size_t)len < io->io_aheadlen ? (size_t)len : io->io_aheadlen;
+	memcpy(buf, io->io_ahead + io->io_aheadpos, n);
+	io->io_aheadpos += n;
+	io->io_aheadlen -= n;
+	if (io->io_aheadlen == 0) {
+		blocks_put(&io_blocks, io->io_ahead);
+		io->io_ahead = NULL;
+		io->io_aheadpos = 0;
+	}
 	return n;
+}
+
+/* Behind what is sealed already: records keep their order. */
+static ssize_t
+io_bio_append(struct io *io, const char *buf, size_t len)
+{
+	size_t	 used = io->io_sealedpos + io->io_sealedlen;
+
+	if (used == IO_BLOCK) {
+		errno = EAGAIN;
+		return -1;
+	}
+	if (len > IO_BLOCK - used)
+		len = IO_BLOCK - used;
+	memcpy(io->io_sealed + used, buf, len);
+	io->io_sealedlen += len;
+	return len;
 }
 
 static int
@@ -89,7 +124,10 @@ io_bio_write(BIO *bio, const char *buf, int len)
 	ssize_t		 n;
 
 	BIO_clear_retry_flags(bio);
-	n = send(io->io_fd, buf, len, MSG_NOSIGNAL);
+	if (io->io_sealed != NULL)
+		n = io_bio_append(io, buf, len);
+	else
+		n = send(io->io_fd, buf, len, MSG_NOSIGNAL);
 	if (n == -1 && (errno == EAGAIN || errno == EINTR))
 		BIO_set_retry_write(bio);
 	return n;
@@ -176,17 +214,16 @@ io_secure(struct io *io, SSL *ssl, void *pre, size_t len)
 
 	io->io_ssl = ssl;
 	if (len > 0) {
-		if ((io->io_pre = malloc(len)) == NULL)
+		if (len > IO_BLOCK ||
+		    (io->io_ahead = blocks_get(&io_blocks)) == NULL)
 			return -1;
-		memcpy(io->io_pre, pre, len);
-		io->io_prelen = len;
+		memcpy(io->io_ahead, pre, len);
+		io->io_aheadlen = len;
 	}
 	if ((bio = BIO_new(io_method)) == NULL)
 		return -1;
 	BIO_set_data(bio, io);
 	SSL_set_bio(ssl, bio, bio);
-	/* One system call for a record, not one for its header as well. */
-	SSL_set_read_ahead(ssl, 1);
 	SSL_set_mode(ssl, SSL_MODE_ENABLE_PARTIAL_WRITE |
 	    SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER | SSL_MODE_RELEASE_BUFFERS);
 	io->io_handshake = true;
@@ -238,17 +275,71 @@ io_read_tls(struct io *io, void *buf, size_t len)
 	}
 }
 
-/* > 0 bytes went, 0: the socket is full, -1: broken. */
-ssize_t
-io_write_tls(struct io *io, const void *data, size_t len)
+static void
+io_forget_sealed(struct io *io)
+{
+	blocks_put(&io_blocks, io->io_sealed);
+	io->io_sealed = NULL;
+	io->io_sealedpos = io->io_sealedlen = 0;
+}
+
+/* 1: all went, 0: the socket is full, -1: broken. */
+static int
+io_send_sealed(struct io *io)
+{
+	ssize_t	 n;
+
+	n = send(io->io_fd, io->io_sealed + io->io_sealedpos,
+	    io->io_sealedlen, MSG_NOSIGNAL);
+	if (n == -1)
+		return errno == EAGAIN || errno == EINTR ? 0 : -1;
+	io->io_sealedpos += n;
+	io->io_sealedlen -= n;
+	if (io->io_sealedlen > 0)
+		return 0;
+	io_forget_sealed(io);
+	return 1;
+}
+
+/* 1: all that waits, or as much as fits, is in records; 0: it is not yet. */
+static int
+io_seal(struct io *io)
 {
 	int	 n;
 
-	n = SSL_write(io->io_ssl, data, len > INT32_MAX ? INT32_MAX : (int)len);
-	if (n > 0)
-		return n;
-	if (io_waits(io))
-		return 0;
-	ERR_clear_error();
-	return -1;
+	if ((io->io_sealed = blocks_get(&io_blocks)) == NULL)
+		return -1;
+	while (io->io_outlen > 0) {
+		n = SSL_write(io->io_ssl, io->io_out + io->io_outpos,
+		    io->io_outlen);
+		if (n <= 0 && io_waits(io))
+			break;
+		if (n <= 0) {
+			ERR_clear_error();
+			return -1;
+		}
+		io_sent(io, n);
+	}
+	if (io->io_sealedlen > 0)
+		return 1;
+	/* The library wants to hear from the peer first. */
+	io_forget_sealed(io);
+	return 0;
+}
+
+/*
+ * What the socket does not take is kept, and nothing more is sealed until that
+ * is out: a slow reader has one buffer of records at most.
+ */
+int
+io_send_tls(struct io *io)
+{
+	int	 rv = 1;
+
+	if (io->io_sealed != NULL)
+		rv = io_send_sealed(io);
+	while (rv == 1 && io->io_outlen > 0)
+		if ((rv = io_seal(io)) == 1)
+			rv = io_send_sealed(io);
+	return rv;
 }

@@ -86,10 +86,7 @@ h1_reserve(struct exchange *ex, size_t *room)
 {
 	struct upstream	*up = ex->ex_up;
 
-	if (up->up_io.io_full)
-		return NULL;
-	return up->up_chunked_out ? io_reserve_chunk(&up->up_io, room) :
-	    io_reserve(&up->up_io, room);
+	return io_reserve_body(&up->up_io, up->up_chunked_out, room);
 }
 
 static void
@@ -97,12 +94,7 @@ h1_commit(struct exchange *ex, size_t len)
 {
 	struct upstream	*up = ex->ex_up;
 
-	if (up->up_chunked_out)
-		io_commit_chunk(&up->up_io, len);
-	else
-		io_commit(&up->up_io, len);
-	if (up->up_io.io_full)
-		io_push(&up->up_io);
+	io_commit_body(&up->up_io, up->up_chunked_out, len);
 }
 
 /* The answer is due so long after the last of the request. */
