@@ -37,7 +37,7 @@
 #include "imsg.h"
 
 #define IMSG_FD_MARK	0x80000000U
-#define IMSG_OUT_KEEP	(64 * 1024)	/* bytes of storage, when all is sent */
+#define IMSG_OUT_KEEP	(256 * 1024)	/* bytes of storage, when all is sent */
 
 int
 imsgbuf_init(struct imsgbuf *ib, int fd)
