@@ -197,6 +197,7 @@ io_on_read(evutil_socket_t fd, short what, void *arg)
 	(void)fd, (void)what;
 	if (io->io_broken)
 		return;
+	io->io_drained = false;
 	if (io->io_handshake)
 		io_shake_hands(io);
 	else
@@ -276,6 +277,15 @@ io_commit(struct io *io, size_t len)
 	io->io_outlen += len;
 	if (io_waiting(io) > IO_OUT_LOW)
 		io->io_full = true;
+}
+
+void *
+io_tail(struct io *io, size_t len)
+{
+	/* Of a record that did not fit, what waits is sealed already. */
+	if (io->io_sealed != NULL || len > io->io_outlen)
+		return NULL;
+	return io->io_out + io->io_outpos + io->io_outlen - len;
 }
 
 #define CHUNK_HEAD	6	/* "4000\r\n" */

@@ -76,6 +76,7 @@ struct io {
 	unsigned char		*io_ahead;	/* records not looked at yet */
 	size_t			 io_aheadpos;
 	size_t			 io_aheadlen;
+	bool			 io_drained;	/* no more until an event */
 	unsigned char		*io_out;	/* waits to be written */
 	size_t			 io_outpos;
 	size_t			 io_outlen;
@@ -127,6 +128,8 @@ void	 io_commit_chunk(struct io *, size_t);
  */
 void	*io_reserve_body(struct io *, bool, size_t *);
 void	 io_commit_body(struct io *, bool, size_t);
+/* The last bytes that were written, if none of them has gone. */
+void	*io_tail(struct io *, size_t);
 /* Send at the end of this turn of the event loop, or now. */
 void	 io_flush(struct io *);
 void	 io_push(struct io *);

@@ -63,6 +63,11 @@ io_fetch(struct io *io)
 {
 	ssize_t	 n;
 
+	/* Less than was asked for was all: another call would say so. */
+	if (io->io_drained) {
+		errno = EAGAIN;
+		return -1;
+	}
 	if ((io->io_ahead = blocks_get(&io_blocks)) == NULL)
 		return -1;
 	n = recv(io->io_fd, io->io_ahead, IO_BLOCK, 0);
@@ -72,6 +77,7 @@ io_fetch(struct io *io)
 		return n;
 	}
 	io->io_aheadlen = n;
+	io->io_drained = n < IO_BLOCK;
 	io_look_for_alert(io, io->io_ahead, n);
 	return n;
 }

@@ -53,10 +53,6 @@
 				"TLS_CHACHA20_POLY1305_SHA256"
 #define MINT_GROUPS		"X25519:P-256:P-384"
 
-#ifndef SSL_OP_NO_RENEGOTIATION
-#define SSL_OP_NO_RENEGOTIATION	SSL_OP_NO_CLIENT_RENEGOTIATION
-#endif
-
 struct mint {
 	struct cert_issuer	 mt_issuer;
 	/* What came with a CA of the operator's, nearest first. */

@@ -33,6 +33,11 @@
 
 struct mint;
 
+/* LibreSSL has another name for it. */
+#ifndef SSL_OP_NO_RENEGOTIATION
+#define SSL_OP_NO_RENEGOTIATION	SSL_OP_NO_CLIENT_RENEGOTIATION
+#endif
+
 /* Leaves kept; one costs about 4 KiB. */
 #define MINT_LEAVES_MAX		1024
 

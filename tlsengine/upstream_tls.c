@@ -115,6 +115,8 @@ make_client_ctx(void)
 		return NULL;
 	}
 	SSL_CTX_set_min_proto_version(ctx, TLS1_2_VERSION);
+	SSL_CTX_set_options(ctx, SSL_OP_NO_COMPRESSION |
+	    SSL_OP_NO_RENEGOTIATION);
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
 	X509_VERIFY_PARAM_set_flags(SSL_CTX_get0_param(ctx),
 	    X509_V_FLAG_PARTIAL_CHAIN);

@@ -138,6 +138,13 @@ collect(void)
 		CHECK_INT(BIO_write(to_peer, buf, n), n);
 }
 
+/* It may be that there is more to read, and only an event tells. */
+static void
+event_comes(void)
+{
+	io.io_drained = false;
+}
+
 /* So many bytes of what the peer has said, or all; how many they were. */
 static size_t
 deliver(size_t max)
@@ -152,6 +159,7 @@ deliver(size_t max)
 		CHECK_INT(write(wire, buf, n), n);
 		total += n;
 	}
+	event_comes();
 	return total;
 }
 

@@ -324,6 +324,9 @@ TEST(cut_behind_records)
 	deliver(ANY);
 	close(wire);
 	wire = -1;
+	CHECK_INT(reads_all(), -1);
+	CHECK_INT(errno, EAGAIN);
+	event_comes();
 	CHECK_INT(reads_all(), 0);
 	check_arrived();
 	CHECK(!io.io_closed);
