@@ -38,7 +38,7 @@ conn_h2_timer(struct conn *cn)
 {
 	struct h2	*h2 = cn->cn_h2;
 
-	if (h2->h2_in_head) {
+	if (h2_in_head(h2)) {
 		if (!cn->cn_begun)
 			timer_set(&cn->cn_timer, settings.st_head_ms);
 		cn->cn_begun = true;
@@ -55,8 +55,8 @@ conn_h2_late(struct conn *cn)
 	struct h2		*h2 = cn->cn_h2;
 	struct h2_stream	*hs, *next;
 
-	if (h2->h2_in_head || h2->h2_nstreams == 0) {
-		h2_goodbye(h2, NGHTTP2_NO_ERROR);
+	if (h2_in_head(h2) || h2->h2_nstreams == 0) {
+		h2_goodbye(h2, H2_NO_ERROR);
 		conn_gone(cn);
 		conn_last(cn);
 		return;
@@ -65,7 +65,7 @@ conn_h2_late(struct conn *cn)
 	TAILQ_FOREACH_SAFE(hs, &h2->h2_streams, hs_entry, next)
 		if (hs->hs_ex == NULL || (!hs->hs_in_end &&
 		    !hs->hs_ex->ex_upgraded))
-			h2_reset(hs, NGHTTP2_CANCEL);
+			h2_reset(hs, H2_CANCEL);
 	h2->h2_inside = false;
 	conn_h2_timer(cn);
 	h2_send(h2);
@@ -136,9 +136,16 @@ on_settings(struct h2 *h2)
 }
 
 static void
-on_goaway(struct h2 *h2, int32_t last)
+on_goaway(struct h2 *h2)
 {
-	(void)h2, (void)last;
+	(void)h2;
+}
+
+/* It has not been looked at, but it was there. */
+static void
+on_refused(struct h2 *h2)
+{
+	conn_report(h2->h2_owner, RECORD_REQUEST_DENIED, PROTOCOL_H2, "quota");
 }
 
 /* ---- requests ------------------------------------------------------------ */
@@ -150,16 +157,17 @@ stream_bad(struct h2_stream *hs, const struct h1_error *he)
 	struct conn		*cn = hs->hs_h2->h2_owner;
 	static const char	 decision[] = "refuse, bad_request";
 	struct h1_field		 extra = { "egress-decision", 15, decision,
-	    sizeof(decision) - 1, 0 };
+	    sizeof(decision) - 1, 0, 0 };
 	struct h1_out_response	 os = {
 		.os_status = he->he_status, .os_framing = H1_NONE,
 		.os_extra = &extra, .os_nextra = 1
 	};
 
 	conn_report(cn, RECORD_REQUEST_DENIED, PROTOCOL_H2, "bad_request");
+	h2_annoyed(hs->hs_h2);
 	if (h2_nv_response(&nv, &os) == -1 ||
 	    h2_respond(hs, &nv, true) == -1)
-		h2_reset(hs, NGHTTP2_PROTOCOL_ERROR);
+		h2_reset(hs, H2_PROTOCOL_ERROR);
 }
 
 /* :scheme must be that of the connection (RFC 9113, 8.3.1). */
@@ -168,10 +176,8 @@ stream_head(struct h2_stream *hs, struct h2_head *hh, bool end,
     struct exchange *ex, struct h1_error *he)
 {
 	const struct conn	*cn = hs->hs_h2->h2_owner;
-	ssize_t			 len;
 
-	len = h2_head_request(hh, end, &ex->ex_request, he);
-	if (len == -1)
+	if (h2_head_request(hh, end, &ex->ex_request, he) == -1)
 		return -1;
 	if (hh->hh_scheme == NULL || strcmp(hh->hh_scheme,
 	    cn->cn_place.pc_scheme == URL_HTTPS ? "https" : "http") != 0) {
@@ -179,7 +185,7 @@ stream_head(struct h2_stream *hs, struct h2_head *hh, bool end,
 		return -1;
 	}
 	he->he_status = 503;
-	return h2_keep_head(hs, len, &ex->ex_request);
+	return h2_keep_head(hs, hh, &ex->ex_request);
 }
 
 static void
@@ -193,7 +199,8 @@ on_head(struct h2_stream *hs, struct h2_head *hh, bool end)
 	cn->cn_requests++;
 	hs->hs_headed = true;
 	if ((ex = exchange_new(&client_h2, cn)) == NULL) {
-		h2_reset(hs, NGHTTP2_REFUSED_STREAM);
+		on_refused(hs->hs_h2);
+		h2_reset(hs, H2_REFUSED_STREAM);
 		return;
 	}
 	ex->ex_protocol = PROTOCOL_H2;
@@ -205,6 +212,8 @@ on_head(struct h2_stream *hs, struct h2_head *hh, bool end)
 		stream_bad(hs, &he);
 		return;
 	}
+	if (ex->ex_request.hd_framing == H1_LENGTH)
+		hs->hs_left = ex->ex_request.hd_length;
 	hs->hs_ex = ex;
 	ex->ex_asks = hs;
 	exchange_open(ex, mismatch);
@@ -272,16 +281,11 @@ on_room(struct h2_stream *hs)
 static void
 on_reset(struct h2_stream *hs, uint32_t code)
 {
-	struct conn	*cn = hs->hs_h2->h2_owner;
 	struct exchange	*ex = hs->hs_ex;
 
 	(void)code;
 	hs->hs_ex = NULL;
-	if (ex != NULL)
-		exchange_client_gone(ex, "stream_broken");
-	else
-		conn_report(cn, RECORD_REQUEST_DENIED, PROTOCOL_H2,
-		    "bad_request");
+	exchange_client_gone(ex, "stream_broken");
 }
 
 static const struct h2_ops conn_h2_ops = {
@@ -290,6 +294,7 @@ static const struct h2_ops conn_h2_ops = {
 	.on_end = on_end,
 	.on_room = on_room,
 	.on_reset = on_reset,
+	.on_refused = on_refused,
 	.on_settings = on_settings,
 	.on_goaway = on_goaway,
 	.on_broken = on_broken,
@@ -315,6 +320,10 @@ client_answer(struct exchange *ex, struct h1_out_response *os)
 
 	/* To be told that the body may be sent is of no use any more. */
 	if (os->os_status == 100 && hs->hs_in_end)
+		return 0;
+	/* Hints are not worth keeping for one that does not read. */
+	if (os->os_status > 101 && os->os_status < 200 &&
+	    hs->hs_h2->h2_queuelen > 0)
 		return 0;
 	/* It would take the answer for its tunnel (RFC 8441, 5). */
 	if (ex->ex_request.hd_upgrade.s != NULL && os->os_status / 100 == 2)
@@ -364,7 +373,7 @@ client_cut(struct exchange *ex)
 	struct h2_stream	*hs = ex->ex_asks;
 
 	hs->hs_ex = NULL;
-	h2_reset(hs, NGHTTP2_INTERNAL_ERROR);
+	h2_reset(hs, H2_INTERNAL_ERROR);
 }
 
 static void

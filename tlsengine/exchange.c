@@ -41,7 +41,11 @@ exchange_new(const struct client_ops *client, struct conn *cn)
 
 	if ((ex = blocks_get(&exchanges)) == NULL)
 		return NULL;
-	memset(ex, 0, offsetof(struct exchange, ex_path_room));
+	memset(ex, 0, offsetof(struct exchange, ex_ruling) +
+	    offsetof(struct ruling, rl_decider));
+	ex->ex_ruling.rl_decider[0] = ex->ex_ruling.rl_reason[0] = '\0';
+	ex->ex_place.pc_host[0] = '\0';
+	ex->ex_method[0] = ex->ex_key[0] = ex->ex_why[0] = '\0';
 	ex->ex_path = ex->ex_path_room;
 	ex->ex_path[0] = '\0';
 	ex->ex_client = client;
@@ -99,6 +103,7 @@ exchange_path(struct exchange *ex, struct h1_error *he)
 		return -1;
 	/* A body may take the place of the head long before the last verdict. */
 	memcpy(ex->ex_method, hd->hd_method_text.s, hd->hd_method_text.len);
+	ex->ex_method[hd->hd_method_text.len] = '\0';
 	if (hd->hd_form == H1_ASTERISK) {
 		ex->ex_pathlen = strlcpy(ex->ex_path, "*", PATH_ROOM);
 		return 0;

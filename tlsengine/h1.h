@@ -66,7 +66,8 @@ struct h1_field {
 	size_t		 hf_nlen;
 	const char	*hf_value;	/* without surrounding whitespace */
 	size_t		 hf_vlen;
-	int		 hf_hop;	/* listed in Connection */
+	uint8_t		 hf_class;	/* H1_F_*, as a parser has found it */
+	uint8_t		 hf_hop;	/* listed in Connection */
 };
 
 /* Methods are case-sensitive: `get' is an H1_OTHER. */

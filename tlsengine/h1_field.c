@@ -148,6 +148,14 @@ h1_classify(const char *name, size_t len)
 	return H1_F_ORDINARY;
 }
 
+/* Of one that a parser may or may not have seen. */
+enum h1_class
+h1_class(const struct h1_field *hf)
+{
+	return hf->hf_class != H1_F_UNKNOWN ? hf->hf_class :
+	    h1_classify(hf->hf_name, hf->hf_nlen);
+}
+
 /* The first byte that is not of this kind, or end. */
 const char *
 h1_span(const char *p, const char *end, int what)
@@ -206,7 +214,7 @@ h1_is_hop_by_hop(const struct h1_field *hf)
 
 	if (hf->hf_hop)
 		return 1;
-	class = h1_classify(hf->hf_name, hf->hf_nlen);
+	class = h1_class(hf);
 	return class != H1_F_ORDINARY && class != H1_F_OVERRIDE;
 }
 
@@ -216,7 +224,7 @@ h1_is_forwarded(const struct h1_field *hf, int with)
 {
 	if (hf->hf_hop)
 		return 0;
-	switch (h1_classify(hf->hf_name, hf->hf_nlen)) {
+	switch (h1_class(hf)) {
 	case H1_F_ORDINARY:
 		return 1;
 	case H1_F_OVERRIDE:

@@ -28,6 +28,7 @@
 #include "h1.h"
 
 enum h1_class {
+	H1_F_UNKNOWN,		/* nobody has looked */
 	H1_F_ORDINARY,
 	H1_F_HOP,		/* dropped, and of no further meaning to us */
 	H1_F_CONNECTION,
@@ -72,6 +73,7 @@ h1_is_blank(char c)
 }
 
 enum h1_class	 h1_classify(const char *, size_t);
+enum h1_class	 h1_class(const struct h1_field *);
 const char	*h1_span(const char *, const char *, int);
 const char	*h1_value_span(const char *, const char *);
 int		 h1_equal(const char *, size_t, const char *);
@@ -97,6 +99,16 @@ struct h1_parser {
 };
 
 int	 h1_refuse(struct h1_parser *, int, const char *);
+
+/*
+ * h1_parse.c: as h1_parse_request() and h1_parse_response(), of heads whose
+ * fields were found and checked elsewhere: the text is read only as far as the
+ * start line goes.  At most H1_FIELDS_MAX.
+ */
+int	 h1_take_request(const char *, size_t, const struct h1_field *, size_t,
+	    struct h1_head *, struct h1_error *);
+int	 h1_take_response(const char *, size_t, const struct h1_field *, size_t,
+	    enum h1_method, int, struct h1_head *, struct h1_error *);
 
 /* h1_format.c */
 #define H1_DIGITS_MAX	20

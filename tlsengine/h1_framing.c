@@ -116,7 +116,7 @@ mark_listed(struct h1_parser *pa)
 
 	for (i = 0; i < pa->pa_head->hd_nfields; i++) {
 		hf = &pa->pa_head->hd_fields[i];
-		if (h1_classify(hf->hf_name, hf->hf_nlen) != H1_F_CONNECTION)
+		if (h1_class(hf) != H1_F_CONNECTION)
 			continue;
 		rest = (struct h1_str){ hf->hf_value, hf->hf_vlen };
 		while ((item = list_next(&rest)).s != NULL)

@@ -219,6 +219,7 @@ parse_line(struct h1_parser *pa, struct h1_field *hf)
 		return h1_refuse(pa, 400, name_fault(pa, start, p));
 	hf->hf_name = start;
 	hf->hf_nlen = (size_t)(p - start);
+	hf->hf_class = h1_classify(hf->hf_name, hf->hf_nlen);
 	hf->hf_hop = 0;
 
 	for (p++; p < pa->pa_end && h1_is_blank(*p); p++)
@@ -238,7 +239,7 @@ parse_line(struct h1_parser *pa, struct h1_field *hf)
 static int
 note_field(struct h1_parser *pa, const struct h1_field *hf)
 {
-	enum h1_class	 class = h1_classify(hf->hf_name, hf->hf_nlen);
+	enum h1_class	 class = hf->hf_class;
 	int		 framing;
 
 	if (class == H1_F_ORDINARY)
@@ -277,6 +278,20 @@ parse_fields(struct h1_parser *pa)
 		return -1;
 	if (pa->pa_p != pa->pa_end)
 		return h1_refuse(pa, 400, "empty line within the head");
+	return 0;
+}
+
+/* Of a head that another parser has taken apart. */
+static int
+take_fields(struct h1_parser *pa, const struct h1_field *from, size_t n)
+{
+	struct h1_head	*hd = pa->pa_head;
+
+	for (; n > 0; n--) {
+		hd->hd_fields[hd->hd_nfields] = *from++;
+		if (note_field(pa, &hd->hd_fields[hd->hd_nfields++]) == -1)
+			return -1;
+	}
 	return 0;
 }
 
@@ -326,6 +341,15 @@ check_override(struct h1_parser *pa)
 	return 0;
 }
 
+static int
+check_request(struct h1_parser *pa)
+{
+	if (h1_check_host(pa) == -1 || h1_frame_request(pa) == -1 ||
+	    check_expect(pa) == -1 || check_override(pa) == -1)
+		return -1;
+	return 0;
+}
+
 int
 h1_parse_request(const char *buf, size_t len, struct h1_head *hd,
     struct h1_error *err)
@@ -334,11 +358,20 @@ h1_parse_request(const char *buf, size_t len, struct h1_head *hd,
 
 	parser_init(&pa, buf, len, hd, err);
 	hd->hd_is_request = 1;
-	if (parse_request_line(&pa) == -1 || parse_fields(&pa) == -1 ||
-	    h1_check_host(&pa) == -1 || h1_frame_request(&pa) == -1 ||
-	    check_expect(&pa) == -1 || check_override(&pa) == -1)
-		return -1;
-	return 0;
+	return parse_request_line(&pa) == -1 || parse_fields(&pa) == -1 ? -1 :
+	    check_request(&pa);
+}
+
+int
+h1_take_request(const char *buf, size_t len, const struct h1_field *fields,
+    size_t n, struct h1_head *hd, struct h1_error *err)
+{
+	struct h1_parser	 pa;
+
+	parser_init(&pa, buf, len, hd, err);
+	hd->hd_is_request = 1;
+	return parse_request_line(&pa) == -1 ||
+	    take_fields(&pa, fields, n) == -1 ? -1 : check_request(&pa);
 }
 
 ssize_t
@@ -374,6 +407,21 @@ h1_parse_response(const char *buf, size_t len, enum h1_method method,
 
 	parser_init(&pa, buf, len, hd, err);
 	if (parse_status_line(&pa) == 0 && parse_fields(&pa) == 0 &&
+	    h1_frame_response(&pa, method, upgrade) == 0)
+		return 0;
+	err->he_status = 502;
+	return -1;
+}
+
+int
+h1_take_response(const char *buf, size_t len, const struct h1_field *fields,
+    size_t n, enum h1_method method, int upgrade, struct h1_head *hd,
+    struct h1_error *err)
+{
+	struct h1_parser	 pa;
+
+	parser_init(&pa, buf, len, hd, err);
+	if (parse_status_line(&pa) == 0 && take_fields(&pa, fields, n) == 0 &&
 	    h1_frame_response(&pa, method, upgrade) == 0)
 		return 0;
 	err->he_status = 502;

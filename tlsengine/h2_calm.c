@@ -29,6 +29,13 @@
 #define NUISANCE_PER_S	40
 
 /*
+ * Some may go with what has a meaning: with each head and each DATA frame,
+ * either way.  There are browsers that test us with frames of no known type,
+ * and gRPC pings with every message.
+ */
+#define PAID_BY_HEAD	4
+
+/*
  * Updates of windows mean something where something was sent: so many may come
  * for each head from the peer and each DATA frame to it, and one more for so
  * many bytes.  To give back each KiB, for stream and connection, is well below.
@@ -54,9 +61,7 @@ h2_annoyed(struct h2 *h2)
 	if (++h2->h2_nuisance <= NUISANCE_MAX)
 		return;
 	h2->h2_abused = true;
-	nghttp2_session_terminate_session(h2->h2_session,
-	    NGHTTP2_ENHANCE_YOUR_CALM);
-	h2_break(h2, "too many frames to no purpose");
+	h2_fail(h2, H2_ENHANCE_YOUR_CALM, "too many frames to no purpose");
 }
 
 /* One that others have paid for is none of those. */
@@ -69,33 +74,36 @@ spend(struct h2 *h2, uint64_t *due)
 		h2_annoyed(h2);
 }
 
-/*
- * What nghttp2 ignores does not come to on_frame(): updates for streams that
- * are closed, and types that it does not know.  One of these may go with each
- * head and DATA frame: there are browsers that test us so.
- */
 void
-h2_calm_begin(struct h2 *h2, const nghttp2_frame_hd *hd)
+h2_calm_spend(struct h2 *h2)
 {
-	switch (hd->type) {
-	case NGHTTP2_HEADERS:
-		h2->h2_updates += UPDATES_EACH;
-		/* FALLTHROUGH */
-	case NGHTTP2_DATA:
-		h2->h2_unknown++;
-		break;
-	case NGHTTP2_WINDOW_UPDATE:
-		spend(h2, &h2->h2_updates);
-		break;
-	default:
-		if (hd->type > NGHTTP2_CONTINUATION)
-			spend(h2, &h2->h2_unknown);
-	}
+	spend(h2, &h2->h2_paid);
+}
+
+void
+h2_calm_update(struct h2 *h2)
+{
+	spend(h2, &h2->h2_updates);
+}
+
+void
+h2_calm_paid(struct h2 *h2, unsigned int n)
+{
+	h2->h2_paid += n;
+}
+
+/* A head has come, or a stream of ours has opened. */
+void
+h2_calm_head(struct h2 *h2)
+{
+	h2->h2_paid += PAID_BY_HEAD;
+	h2->h2_updates += UPDATES_EACH;
 }
 
 /* A DATA frame has gone out. */
 void
 h2_calm_sent(struct h2 *h2, size_t len)
 {
+	h2->h2_paid++;
 	h2->h2_updates += UPDATES_EACH + len / UPDATE_BYTES;
 }

@@ -16,9 +16,10 @@
 
 /*
  * HTTP/2 heads, spelt as HTTP/1; see h2_head.h.  Runs in the tlsengine, on the
- * fields of hostile agents and hostile origins.  nghttp2 has looked at them
- * before; nothing here relies on that.  A name or value that held a line break
- * would be two lines to the parser, so each is checked before it is written.
+ * fields of hostile agents and hostile origins, of which HPACK has checked
+ * nothing.  A name or value that held a line break would be two lines to the
+ * parser, so each is checked before it is written; what was found is noted
+ * with the entry of the table that it came from, and not looked for again.
  */
 
 #include <string.h>
@@ -27,7 +28,6 @@
 #include "h2_head.h"
 
 #define STATUS_AT	(sizeof("HTTP/1.1 ") - 1)
-#define UPGRADE		"Connection: Upgrade\r\nUpgrade: websocket\r\n"
 #define MIN(a, b)	((a) < (b) ? (a) : (b))
 
 #define PSEUDO(s, kind)	{ s, sizeof(s) - 1, kind }
@@ -86,46 +86,111 @@ h2_head_begin(struct h2_head *hh, enum h2_kind kind, char *buf, size_t size)
 {
 	size_t	 max = kind == H2_TRAILERS ? H1_TRAILER_MAX : H1_HEAD_MAX;
 
-	memset(hh, 0, sizeof(*hh));
+	memset(hh, 0, offsetof(struct h2_head, hh_fields));
 	hh->hh_kind = kind;
 	hh->hh_buf = buf;
 	hh->hh_size = hh->hh_tail = MIN(size, max);
 	hh->hh_begun = kind == H2_TRAILERS;
 }
 
+/* With a limit on lines, so that joining cookies costs little. */
+static int
+put_line(struct h2_head *hh, int class, const char *name, size_t nlen,
+    const char *value, size_t vlen)
+{
+	struct h1_field	*hf = &hh->hh_fields[hh->hh_nfields];
+	size_t		 len = nlen + strlen(": ") + vlen + strlen("\r\n");
+	char		*p = hh->hh_buf + hh->hh_len;
+
+	if (hh->hh_nfields == H1_FIELDS_MAX)
+		return refuse(hh, 431, "too many fields");
+	if (len > H1_LINE_MAX)
+		return refuse(hh, 431, "field line too long");
+	if (len > hh->hh_tail - hh->hh_len)
+		return refuse(hh, 431, "head too long");
+	memcpy(p, name, nlen);
+	memcpy(p + nlen, ": ", 2);
+	if (vlen > 0)
+		memcpy(p + nlen + 2, value, vlen);
+	memcpy(p + nlen + 2 + vlen, "\r\n", 2);
+	*hf = (struct h1_field){ p, nlen, p + nlen + 2, vlen, class, 0 };
+	hh->hh_len += len;
+	hh->hh_nfields++;
+	return 0;
+}
+
+/* One of ours. */
+static int
+put_own(struct h2_head *hh, const char *name, const char *value)
+{
+	return put_line(hh, h1_classify(name, strlen(name)), name,
+	    strlen(name), value, strlen(value));
+}
+
+static int
+put_upgrade(struct h2_head *hh)
+{
+	return put_own(hh, "Connection", "Upgrade") == -1 ? -1 :
+	    put_own(hh, "Upgrade", "websocket");
+}
+
 /* ---- the start line ------------------------------------------------------ */
 
-/*
- * They come in any order, so they wait at the far end of the buffer until the
- * first field shows that there are no more.
- */
+/* The one of that name, or H2_P_COUNT. */
 static int
-pseudo_field(struct h2_head *hh, const char *name, size_t nlen,
-    const char *value, size_t vlen)
+find_pseudo(const struct hpack_field *hp)
 {
 	int	 i;
 
+	if (*hp->hp_name_memo != 0)
+		return *hp->hp_name_memo - 1;
 	for (i = 0; i < H2_P_COUNT; i++)
-		if (pseudos[i].ps_len == nlen &&
-		    memcmp(pseudos[i].ps_name, name, nlen) == 0)
+		if (pseudos[i].ps_len == hp->hp_nlen &&
+		    memcmp(pseudos[i].ps_name, hp->hp_name, hp->hp_nlen) == 0)
 			break;
+	*hp->hp_name_memo = i + 1;
+	return i;
+}
+
+static int
+check_pseudo(struct h2_head *hh, int i, const struct hpack_field *hp)
+{
+	const char	*value = hp->hp_value;
+
 	if (i == H2_P_COUNT || pseudos[i].ps_kind != hh->hh_kind)
 		return refuse(hh, 400, "unknown pseudo-header");
 	if (hh->hh_begun)
 		return refuse(hh, 400, "pseudo-header after a field");
 	if (hh->hh_pseudo[i].s != NULL)
 		return refuse(hh, 400, "pseudo-header twice");
-	if (vlen == 0)
+	if (hp->hp_vlen == 0)
 		return refuse(hh, 400, "empty pseudo-header");
-	if (h1_span(value, value + vlen, H1_B_TARGET) != value + vlen)
-		return refuse(hh, 400, "illegal character in pseudo-header");
-	if (i == H2_P_PATH && vlen > H1_TARGET_MAX)
+	if (i == H2_P_PATH && hp->hp_vlen > H1_TARGET_MAX)
 		return refuse(hh, 414, "request target too long");
-	if (vlen > hh->hh_tail)
+	if (*hp->hp_value_memo == 0 && h1_span(value, value + hp->hp_vlen,
+	    H1_B_TARGET) != value + hp->hp_vlen)
+		return refuse(hh, 400, "illegal character in pseudo-header");
+	*hp->hp_value_memo = 1;
+	return 0;
+}
+
+/*
+ * They come in any order, so they wait at the far end of the buffer until the
+ * first field shows that there are no more.
+ */
+static int
+pseudo_field(struct h2_head *hh, const struct hpack_field *hp)
+{
+	int	 i = find_pseudo(hp);
+
+	if (check_pseudo(hh, i, hp) == -1)
+		return -1;
+	if (hp->hp_vlen > hh->hh_tail)
 		return refuse(hh, 431, "head too long");
-	hh->hh_tail -= vlen;
-	memcpy(hh->hh_buf + hh->hh_tail, value, vlen);
-	hh->hh_pseudo[i] = (struct h1_str){ hh->hh_buf + hh->hh_tail, vlen };
+	hh->hh_tail -= hp->hp_vlen;
+	memcpy(hh->hh_buf + hh->hh_tail, hp->hp_value, hp->hp_vlen);
+	hh->hh_pseudo[i] = (struct h1_str){ hh->hh_buf + hh->hh_tail,
+	    hp->hp_vlen };
 	return 0;
 }
 
@@ -181,11 +246,10 @@ put_host(struct h2_head *hh)
 {
 	struct h1_str	*host = &hh->hh_pseudo[H2_P_AUTHORITY];
 
-	if (put_text(hh, "Host: ") == -1 || put_str(hh, host) == -1)
+	if (put_line(hh, H1_F_HOST, "Host", 4, host->s, host->len) == -1)
 		return -1;
-	host->s = hh->hh_buf + hh->hh_len - host->len;
-	hh->hh_nlines++;
-	return put_text(hh, "\r\n");
+	host->s = hh->hh_fields[hh->hh_nfields - 1].hf_value;
+	return 0;
 }
 
 static int
@@ -203,7 +267,7 @@ begin_request(struct h2_head *hh)
 		return -1;
 	if (ps[H2_P_AUTHORITY].s != NULL && put_host(hh) == -1)
 		return -1;
-	return hh->hh_extended ? put_text(hh, UPGRADE) : 0;
+	return hh->hh_extended ? put_upgrade(hh) : 0;
 }
 
 static int
@@ -235,76 +299,82 @@ begin_text(struct h2_head *hh)
 
 /* ---- fields -------------------------------------------------------------- */
 
+/* Its class, or -1. */
 static int
-check_field(struct h2_head *hh, const char *name, size_t nlen,
-    const char *value, size_t vlen)
+check_name(struct h2_head *hh, const struct hpack_field *hp)
 {
+	const char	*name = hp->hp_name;
+	size_t		 nlen = hp->hp_nlen;
+
+	if (*hp->hp_name_memo != H1_F_UNKNOWN)
+		return *hp->hp_name_memo;
 	if (nlen == 0)
 		return refuse(hh, 400, "empty field name");
 	if (h1_span(name, name + nlen, H1_B_LOWER) != name + nlen)
 		return refuse(hh, 400, "illegal character in field name");
-	if (vlen > 0 && h1_value_span(value, value + vlen) != value + vlen)
+	return *hp->hp_name_memo = h1_classify(name, nlen);
+}
+
+static int
+check_value(struct h2_head *hh, const struct hpack_field *hp)
+{
+	const char	*value = hp->hp_value;
+	size_t		 vlen = hp->hp_vlen;
+
+	if (vlen == 0)
+		return 0;
+	if (*hp->hp_value_memo == 0 &&
+	    h1_value_span(value, value + vlen) != value + vlen)
 		return refuse(hh, 400, "control character in field");
+	*hp->hp_value_memo = 1;
 	/* Origins do it, and HTTP/1 has them trimmed: no doubt about those. */
-	if (hh->hh_kind == H2_REQUEST && vlen > 0 &&
+	if (hh->hh_kind == H2_REQUEST &&
 	    (h1_is_blank(value[0]) || h1_is_blank(value[vlen - 1])))
 		return refuse(hh, 400, "space around field value");
 	return 0;
 }
 
-/* With a limit on lines, so that joining cookies costs little. */
-static int
-put_line(struct h2_head *hh, const char *name, size_t nlen, const char *value,
-    size_t vlen)
+/* What has come after the Cookie makes way. */
+static void
+make_way(struct h2_head *hh, char *p, size_t len)
 {
-	size_t	 len = nlen + strlen(": ") + vlen + strlen("\r\n");
-	char	*p;
+	size_t	 i;
 
-	if (hh->hh_nlines == H1_FIELDS_MAX)
-		return refuse(hh, 431, "too many fields");
-	if (len > H1_LINE_MAX)
-		return refuse(hh, 431, "field line too long");
-	if (len > hh->hh_tail - hh->hh_len)
-		return refuse(hh, 431, "head too long");
-	p = hh->hh_buf + hh->hh_len;
-	memcpy(p, name, nlen);
-	memcpy(p + nlen, ": ", 2);
-	if (vlen > 0)
-		memcpy(p + nlen + 2, value, vlen);
-	memcpy(p + nlen + 2 + vlen, "\r\n", 2);
+	memmove(p + len, p, hh->hh_buf + hh->hh_len - p);
 	hh->hh_len += len;
-	hh->hh_nlines++;
-	return 0;
+	for (i = hh->hh_cookie; i < hh->hh_nfields; i++) {
+		hh->hh_fields[i].hf_name += len;
+		hh->hh_fields[i].hf_value += len;
+	}
 }
 
-/*
- * RFC 9113, 8.2.3: crumbs of one Cookie, usually one after the other.  What
- * has come between them makes way.
- */
+/* RFC 9113, 8.2.3: crumbs of one Cookie, usually one after the other. */
 static int
 put_cookie(struct h2_head *hh, const char *value, size_t vlen)
 {
-	size_t	 len = strlen("; ") + vlen;
-	char	*p = hh->hh_buf + hh->hh_cookie_end;
+	struct h1_field	*hf;
+	size_t		 len = strlen("; ") + vlen;
+	char		*p;
 
 	if (vlen == 0)
 		return 0;
-	if (hh->hh_cookie_end == 0) {
-		hh->hh_cookie = hh->hh_len;
-		if (put_line(hh, "cookie", 6, value, vlen) == -1)
+	if (hh->hh_cookie == 0) {
+		if (put_line(hh, H1_F_ORDINARY, "cookie", 6, value,
+		    vlen) == -1)
 			return -1;
-		hh->hh_cookie_end = hh->hh_len - strlen("\r\n");
+		hh->hh_cookie = hh->hh_nfields;
 		return 0;
 	}
-	if (hh->hh_cookie_end - hh->hh_cookie + len + 2 > H1_LINE_MAX)
+	hf = &hh->hh_fields[hh->hh_cookie - 1];
+	if (strlen("cookie: ") + hf->hf_vlen + len + 2 > H1_LINE_MAX)
 		return refuse(hh, 431, "field line too long");
 	if (len > hh->hh_tail - hh->hh_len)
 		return refuse(hh, 431, "head too long");
-	memmove(p + len, p, hh->hh_len - hh->hh_cookie_end);
+	p = hh->hh_buf + (hf->hf_value + hf->hf_vlen - hh->hh_buf);
+	make_way(hh, p, len);
 	memcpy(p, "; ", 2);
 	memcpy(p + 2, value, vlen);
-	hh->hh_cookie_end += len;
-	hh->hh_len += len;
+	hf->hf_vlen += len;
 	return 0;
 }
 
@@ -318,7 +388,7 @@ host_field(struct h2_head *hh, const char *value, size_t vlen)
 		return refuse(hh, 400, "more than one Host");
 	hh->hh_host = 1;
 	if (host->s == NULL)
-		return put_line(hh, "host", 4, value, vlen);
+		return put_line(hh, H1_F_HOST, "host", 4, value, vlen);
 	if (host->len != vlen || strncasecmp(host->s, value, vlen) != 0)
 		return refuse(hh, 421, ":authority and Host differ");
 	return 0;
@@ -341,44 +411,61 @@ is_connection_specific(enum h1_class class, const char *name, size_t nlen)
 	}
 }
 
-int
-h2_head_field(struct h2_head *hh, const char *name, size_t nlen,
-    const char *value, size_t vlen)
+/* As HTTP/1 has it; of requests check_value() refuses them. */
+static void
+trim(struct h1_field *hf)
 {
-	enum h1_class	 class;
+	while (hf->hf_vlen > 0 && h1_is_blank(hf->hf_value[0])) {
+		hf->hf_value++;
+		hf->hf_vlen--;
+	}
+	while (hf->hf_vlen > 0 && h1_is_blank(hf->hf_value[hf->hf_vlen - 1]))
+		hf->hf_vlen--;
+}
+
+/* What only HTTP/2 has to say about a field. */
+static int
+check_class(struct h2_head *hh, int class, const struct hpack_field *hp)
+{
+	if (is_connection_specific(class, hp->hp_name, hp->hp_nlen))
+		return refuse(hh, 400, "connection-specific field");
+	if (class == H1_F_TE &&
+	    !h1_equal(hp->hp_value, hp->hp_vlen, "trailers"))
+		return refuse(hh, 400, "TE other than trailers");
+	if (class == H1_F_LENGTH)
+		hh->hh_length = 1;
+	return 0;
+}
+
+int
+h2_head_field(struct h2_head *hh, const struct hpack_field *hp)
+{
+	const char	*name = hp->hp_name, *value = hp->hp_value;
+	size_t		 nlen = hp->hp_nlen, vlen = hp->hp_vlen;
+	int		 class;
 
 	if (hh->hh_error.he_reason != NULL)
 		return -1;
 	if (nlen > 0 && name[0] == ':')
-		return pseudo_field(hh, name, nlen, value, vlen);
-	if (check_field(hh, name, nlen, value, vlen) == -1 ||
-	    (!hh->hh_begun && begin_text(hh) == -1))
+		return pseudo_field(hh, hp);
+	if ((class = check_name(hh, hp)) == -1 || check_value(hh, hp) == -1 ||
+	    (!hh->hh_begun && begin_text(hh) == -1) ||
+	    (class != H1_F_ORDINARY && check_class(hh, class, hp) == -1))
 		return -1;
-	class = h1_classify(name, nlen);
-	if (is_connection_specific(class, name, nlen))
-		return refuse(hh, 400, "connection-specific field");
-	if (class == H1_F_TE && !h1_equal(value, vlen, "trailers"))
-		return refuse(hh, 400, "TE other than trailers");
-	if (class == H1_F_LENGTH)
-		hh->hh_length = 1;
 	if (hh->hh_kind == H2_REQUEST) {
 		if (class == H1_F_HOST)
 			return host_field(hh, value, vlen);
 		if (nlen == 6 && memcmp(name, "cookie", 6) == 0)
 			return put_cookie(hh, value, vlen);
 	}
-	return put_line(hh, name, nlen, value, vlen);
+	if (put_line(hh, class, name, nlen, value, vlen) == -1)
+		return -1;
+	if (hh->hh_kind == H2_RESPONSE)
+		trim(&hh->hh_fields[hh->hh_nfields - 1]);
+	return 0;
 }
 
 /* ---- the end ------------------------------------------------------------- */
-
-static int
-end_text(struct h2_head *hh, const char *framing)
-{
-	if (framing != NULL && put_text(hh, framing) == -1)
-		return -1;
-	return put_text(hh, "\r\n");
-}
 
 static int
 frame_request(struct h2_head *hh, int end_stream)
@@ -387,10 +474,11 @@ frame_request(struct h2_head *hh, int end_stream)
 	    (!hh->hh_begun && begin_text(hh) == -1))
 		return -1;
 	/* A tunnel has no body, and a CONNECT no scheme. */
-	if (end_stream || hh->hh_length || hh->hh_extended ||
-	    hh->hh_scheme == NULL)
-		return end_text(hh, NULL);
-	return end_text(hh, "Transfer-Encoding: chunked\r\n");
+	if (!end_stream && !hh->hh_length && !hh->hh_extended &&
+	    hh->hh_scheme != NULL &&
+	    put_own(hh, "Transfer-Encoding", "chunked") == -1)
+		return -1;
+	return put_text(hh, "\r\n");
 }
 
 /* What was declared and can not come any more. */
@@ -406,7 +494,8 @@ static int
 parse_request(struct h2_head *hh, int end_stream, struct h1_head *hd)
 {
 	if (frame_request(hh, end_stream) == -1 ||
-	    h1_parse_request(hh->hh_buf, hh->hh_len, hd, &hh->hh_error) == -1)
+	    h1_take_request(hh->hh_buf, hh->hh_len, hh->hh_fields,
+	    hh->hh_nfields, hd, &hh->hh_error) == -1)
 		return -1;
 	if (hh->hh_extended &&
 	    (hd->hd_upgrade.s == NULL || hd->hd_framing != H1_NONE))
@@ -433,25 +522,34 @@ has_no_body(const char *status, enum h1_method method)
 	    memcmp(status, "204", 3) == 0 || memcmp(status, "304", 3) == 0;
 }
 
+/* What HTTP/1 would say about the end of it. */
 static int
-frame_response(struct h2_head *hh, int end_stream, enum h1_method method,
+put_framing(struct h2_head *hh, int end_stream, enum h1_method method,
     int upgrade)
 {
 	char	*status = hh->hh_buf + STATUS_AT;
 
-	if (hh->hh_error.he_reason != NULL ||
-	    (!hh->hh_begun && begin_text(hh) == -1))
-		return -1;
 	if (upgrade && status[0] == '2') {
 		memcpy(status, "101", 3);
-		return end_text(hh, UPGRADE);
+		return put_upgrade(hh);
 	}
 	if (status[0] == '1' && end_stream)
 		return refuse(hh, 502, "interim response and no other");
 	if (hh->hh_length || has_no_body(status, method))
-		return end_text(hh, NULL);
-	return end_text(hh, end_stream ? "Content-Length: 0\r\n" :
-	    "Transfer-Encoding: chunked\r\n");
+		return 0;
+	return end_stream ? put_own(hh, "Content-Length", "0") :
+	    put_own(hh, "Transfer-Encoding", "chunked");
+}
+
+static int
+frame_response(struct h2_head *hh, int end_stream, enum h1_method method,
+    int upgrade)
+{
+	if (hh->hh_error.he_reason != NULL ||
+	    (!hh->hh_begun && begin_text(hh) == -1) ||
+	    put_framing(hh, end_stream, method, upgrade) == -1)
+		return -1;
+	return put_text(hh, "\r\n");
 }
 
 ssize_t
@@ -459,8 +557,9 @@ h2_head_response(struct h2_head *hh, int end_stream, enum h1_method method,
     int upgrade, struct h1_head *hd, struct h1_error *err)
 {
 	if (frame_response(hh, end_stream, method, upgrade) == -1 ||
-	    h1_parse_response(hh->hh_buf, hh->hh_len, method, upgrade, hd,
-	    &hh->hh_error) == -1 || check_length(hh, end_stream, hd) == -1) {
+	    h1_take_response(hh->hh_buf, hh->hh_len, hh->hh_fields,
+	    hh->hh_nfields, method, upgrade, hd, &hh->hh_error) == -1 ||
+	    check_length(hh, end_stream, hd) == -1) {
 		*err = hh->hh_error;
 		err->he_status = 502;
 		return -1;
@@ -472,7 +571,7 @@ ssize_t
 h2_head_trailers(struct h2_head *hh, struct h1_field *fields, size_t max,
     struct h1_error *err)
 {
-	if (hh->hh_error.he_reason == NULL && end_text(hh, NULL) == 0)
+	if (hh->hh_error.he_reason == NULL && put_text(hh, "\r\n") == 0)
 		return h1_parse_trailers(hh->hh_buf, hh->hh_len, fields, max,
 		    err);
 	*err = hh->hh_error;

@@ -38,10 +38,10 @@
 
 #include <sys/types.h>
 
-#include <nghttp2/nghttp2.h>
 #include <stddef.h>
 
 #include "h1.h"
+#include "hpack.h"
 
 enum h2_kind {
 	H2_REQUEST,
@@ -73,13 +73,13 @@ struct h2_head {
 	/* Private. */
 	struct h1_str	 hh_pseudo[H2_P_COUNT];
 	size_t		 hh_tail;		/* pseudo-headers from here */
-	size_t		 hh_cookie;		/* where the Cookie line is */
-	size_t		 hh_cookie_end;		/* and its value ends; 0: no */
-	size_t		 hh_nlines;
+	size_t		 hh_cookie;		/* the field after it; 0: no */
 	int		 hh_begun;		/* the start line is written */
 	int		 hh_host;		/* field Host was there */
 	int		 hh_length;		/* likewise Content-Length */
 	struct h1_error	 hh_error;
+	size_t		 hh_nfields;
+	struct h1_field	 hh_fields[H1_FIELDS_MAX];
 };
 
 /*
@@ -94,8 +94,7 @@ void	 h2_head_begin(struct h2_head *, enum h2_kind, char *buf, size_t size);
  * and the function that ends the head says why.  So the result need not be
  * looked at.
  */
-int	 h2_head_field(struct h2_head *, const char *name, size_t nlen,
-	    const char *value, size_t vlen);
+int	 h2_head_field(struct h2_head *, const struct hpack_field *);
 
 /*
  * Both return the length of the HTTP/1 text in the buffer, or -1.  end_stream
@@ -117,18 +116,18 @@ ssize_t	 h2_head_trailers(struct h2_head *, struct h1_field *, size_t max,
 
 /* ---- h2_nv.c ------------------------------------------------------------- */
 
-#define H2_NV_MAX	(H1_FIELDS_MAX + 32)	/* fields, with ours */
-#define H2_NV_TEXT	(H1_HEAD_MAX + 1024)	/* bytes */
+/* Bytes, of as many fields as come in, with ours. */
+#define H2_NV_SIZE	(H1_HEAD_MAX + 1024 + \
+			    HPACK_BOUND(0, 0) * (H1_FIELDS_MAX + 32))
 
 /*
- * For nghttp2_submit_*(), which copies it: one is enough for all.  Values, and
- * names that are in lower case, are not copied here.
+ * A block as it is sent, for h2_put_head(), which copies it: one is enough for
+ * all.  Its first byte is HPACK_NO_TABLE.
  */
 struct h2_nv {
-	nghttp2_nv	 hn_nv[H2_NV_MAX];
-	size_t		 hn_n;
-	char		 hn_text[H2_NV_TEXT];
+	unsigned char	 hn_block[H2_NV_SIZE];
 	size_t		 hn_len;
+	size_t		 hn_bytes;	/* of names and values, spelt out */
 	int		 hn_bad;
 };
 

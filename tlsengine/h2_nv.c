@@ -24,51 +24,34 @@
 
 #include "h1_field.h"
 #include "h2_head.h"
+#include "hostname.h"
 
 static void
 nv_begin(struct h2_nv *hn)
 {
-	hn->hn_n = 0;
-	hn->hn_len = 0;
+	hn->hn_block[0] = HPACK_NO_TABLE;
+	hn->hn_len = 1;
+	hn->hn_bytes = 0;
 	hn->hn_bad = 0;
-}
-
-/* nghttp2 does not write to it; its type is older than that promise. */
-static uint8_t *
-bytes(const char *p)
-{
-	return (uint8_t *)(uintptr_t)p;
 }
 
 static void
 add(struct h2_nv *hn, struct h1_str name, struct h1_str value)
 {
-	if (hn->hn_n == H2_NV_MAX) {
+	if (HPACK_BOUND(name.len, value.len) > sizeof(hn->hn_block) -
+	    hn->hn_len) {
 		hn->hn_bad = 1;
 		return;
 	}
-	hn->hn_nv[hn->hn_n++] = (nghttp2_nv){ bytes(name.s), bytes(value.s),
-	    name.len, value.len, NGHTTP2_NV_FLAG_NONE };
+	hn->hn_len += hpack_put(hn->hn_block + hn->hn_len, name.s, name.len,
+	    value.s, value.len);
+	hn->hn_bytes += name.len + value.len;
 }
 
 static struct h1_str
 text(const char *s)
 {
 	return (struct h1_str){ s, strlen(s) };
-}
-
-/* Room for a text of our own. */
-static char *
-room(struct h2_nv *hn, size_t len)
-{
-	char	*p = hn->hn_text + hn->hn_len;
-
-	if (len > sizeof(hn->hn_text) - hn->hn_len) {
-		hn->hn_bad = 1;
-		return NULL;
-	}
-	hn->hn_len += len;
-	return p;
 }
 
 /* A piece that consists of such bytes and is not empty. */
@@ -85,29 +68,29 @@ add_span(struct h2_nv *hn, const char *name, struct h1_str value, int what)
 static void
 add_number(struct h2_nv *hn, const char *name, uint64_t n)
 {
-	char	*p;
+	char	 digits[H1_DIGITS_MAX];
 
-	if ((p = room(hn, H1_DIGITS_MAX)) != NULL)
-		add(hn, text(name), (struct h1_str){ p, h1_digits(p, n) });
+	add(hn, text(name), (struct h1_str){ digits, h1_digits(digits, n) });
 }
 
-/* Checked on the way. */
+/* Checked on the way; the copy is good until the next. */
 static struct h1_str
 lower_name(struct h2_nv *hn, struct h1_str name)
 {
+	static char	 lower[H1_LINE_MAX];
 	const char	*end = name.s + name.len;
 	size_t		 i;
-	char		*p;
 
 	if (h1_span(name.s, end, H1_B_LOWER) == end)
 		return name;
-	if (h1_span(name.s, end, H1_B_TOKEN) != end)
+	if (h1_span(name.s, end, H1_B_TOKEN) != end ||
+	    name.len > sizeof(lower)) {
 		hn->hn_bad = 1;
-	if ((p = room(hn, name.len)) == NULL)
 		return name;
+	}
 	for (i = 0; i < name.len; i++)
-		p[i] = h1_lower(name.s[i]);
-	return (struct h1_str){ p, name.len };
+		lower[i] = h1_lower(name.s[i]);
+	return (struct h1_str){ lower, name.len };
 }
 
 static void
@@ -137,13 +120,19 @@ add_authority(struct h2_nv *hn, const char *name, uint16_t port)
 {
 	struct h1_str	 host = text(name);
 	int		 v6 = strchr(name, ':') != NULL;
-	char		*p;
+	char		 p[HOSTNAME_MAX + sizeof("[]:") + H1_DIGITS_MAX];
 	size_t		 n = 0;
 
-	add_span(hn, ":authority", host, v6 ? H1_B_V6 : H1_B_HOST);
-	if (hn->hn_bad || (!v6 && port == 0) ||
-	    (p = room(hn, host.len + strlen("[]:") + H1_DIGITS_MAX)) == NULL)
+	if (!v6 && port == 0) {
+		add_span(hn, ":authority", host, H1_B_HOST);
 		return;
+	}
+	if (host.len == 0 || host.len > HOSTNAME_MAX || h1_span(host.s,
+	    host.s + host.len, v6 ? H1_B_V6 : H1_B_HOST) !=
+	    host.s + host.len) {
+		hn->hn_bad = 1;
+		return;
+	}
 	if (v6)
 		p[n++] = '[';
 	memcpy(p + n, host.s, host.len);
@@ -154,8 +143,7 @@ add_authority(struct h2_nv *hn, const char *name, uint16_t port)
 		p[n++] = ':';
 		n += h1_digits(p + n, port);
 	}
-	hn->hn_nv[hn->hn_n - 1].value = bytes(p);
-	hn->hn_nv[hn->hn_n - 1].valuelen = n;
+	add(hn, text(":authority"), (struct h1_str){ p, n });
 }
 
 /* Trailers may follow any body here, also one of known length. */

@@ -25,80 +25,77 @@
 
 #include "h2.h"
 
-#define PIECE_SIZE	(16 * 1024)
-#define PIECES_FREE	512	/* that hold up no other stream */
-
-/*
- * A stream whose reader is slow should hold up itself and no other.  So as
- * long as all that waits anywhere is little, the window of the connection
- * opens at once, and only that of the stream as the bytes are passed on.
- */
-struct h2_piece {
-	TAILQ_ENTRY(h2_piece)	 hp_entry;
-	bool			 hp_free;	/* for the connection */
-	size_t			 hp_pos;
-	size_t			 hp_len;
-	unsigned char		 hp_data[PIECE_SIZE];
-};
-
-static struct blocks	 pieces = {
-	.bk_size = sizeof(struct h2_piece), .bk_keep = 32
-};
 static struct blocks	 out_blocks = {
 	.bk_size = H2_OUT_SIZE, .bk_keep = 32
 };
+static struct blocks	 streams = {
+	.bk_size = sizeof(struct h2_stream), .bk_keep = 512
+};
 static unsigned int	 nstreams;
-static unsigned int	 npieces;
+
 
 /* ---- life and death ------------------------------------------------------ */
+
+static unsigned int
+bucket(int32_t id)
+{
+	return (uint32_t)id / 2 % H2_BUCKETS;
+}
+
+struct h2_stream *
+h2_stream_find(struct h2 *h2, int32_t id)
+{
+	struct h2_stream	*hs;
+
+	LIST_FOREACH(hs, &h2->h2_table[bucket(id)], hs_bucket)
+		if (hs->hs_id == id)
+			break;
+	return hs;
+}
+
+/* Whether there are as many as we can bear. */
+bool
+h2_crowded(void)
+{
+	return nstreams >= H2_STREAMS_ALL;
+}
 
 struct h2_stream *
 h2_stream_new(struct h2 *h2, int32_t id)
 {
 	struct h2_stream	*hs;
 
-	if ((hs = h2_malloc(sizeof(*hs), NULL)) == NULL)
+	if ((hs = blocks_get(&streams)) == NULL)
 		return NULL;
-	memset(hs, 0, sizeof(*hs));
+	memset(hs, 0, offsetof(struct h2_stream, hs_usual));
 	hs->hs_h2 = h2;
 	hs->hs_id = id;
+	hs->hs_in_window = h2->h2_stream_window;
+	hs->hs_out_window = h2->h2_peer_window;
+	hs->hs_left = H2_LEFT_OPEN;
 	TAILQ_INIT(&hs->hs_in);
 	TAILQ_INSERT_TAIL(&h2->h2_streams, hs, hs_entry);
+	LIST_INSERT_HEAD(&h2->h2_table[bucket(id)], hs, hs_bucket);
 	h2->h2_nstreams++;
+	h2->h2_nopen++;
 	nstreams++;
-	nghttp2_session_set_stream_user_data(h2->h2_session, id, hs);
 	return hs;
 }
 
+/* No frame is about it any more. */
 static void
-piece_drop(struct h2_stream *hs, struct h2_piece *hp)
+stream_unlink(struct h2_stream *hs)
 {
-	TAILQ_REMOVE(&hs->hs_in, hp, hp_entry);
-	blocks_put(&pieces, hp);
-	npieces--;
-}
-
-static void
-piece_consume(const struct h2_stream *hs, const struct h2_piece *hp, size_t n)
-{
-	nghttp2_session	*session = hs->hs_h2->h2_session;
-
-	if (!hp->hp_free)
-		nghttp2_session_consume_connection(session, n);
-	nghttp2_session_consume_stream(session, hs->hs_id, n);
-}
-
-/* Whoever still sends may go on, and is not heard. */
-static void
-stream_drop_in(struct h2_stream *hs)
-{
-	struct h2_piece	*hp;
-
-	while ((hp = TAILQ_FIRST(&hs->hs_in)) != NULL) {
-		if (!hs->hs_h2->h2_dead)
-			piece_consume(hs, hp, hp->hp_len - hp->hp_pos);
-		piece_drop(hs, hp);
-	}
+	if (hs->hs_closed)
+		return;
+	hs->hs_closed = true;
+	h2_stream_idle(hs);
+	if (hs->hs_h2->h2_tail == hs)
+		hs->hs_h2->h2_tail = NULL;
+	if (hs->hs_h2->h2_data_of == hs)
+		hs->hs_h2->h2_data_of = NULL;
+	LIST_REMOVE(hs, hs_bucket);
+	hs->hs_h2->h2_nopen--;
 }
 
 /* Nobody will ask for it; its memory stays until nobody is inside. */
@@ -107,12 +104,45 @@ h2_stream_gone(struct h2_stream *hs)
 {
 	struct h2	*h2 = hs->hs_h2;
 
-	stream_drop_in(hs);
+	h2_stream_drop(hs);
+	stream_unlink(hs);
 	hs->hs_ex = NULL;
 	TAILQ_REMOVE(&h2->h2_streams, hs, hs_entry);
 	TAILQ_INSERT_TAIL(&h2->h2_graves, hs, hs_entry);
 	h2->h2_nstreams--;
 	nstreams--;
+}
+
+void
+h2_stream_close(struct h2_stream *hs, uint32_t code)
+{
+	struct h2	*h2 = hs->hs_h2;
+
+	if (hs->hs_closed)
+		return;
+	stream_unlink(hs);
+	/* A whole answer that waits for its reader is no loss. */
+	if (hs->hs_ex != NULL && code == H2_NO_ERROR &&
+	    (h2->h2_server ? hs->hs_out_end : hs->hs_in_end))
+		return;
+	/* A client that makes us do it has the same of it as if it did. */
+	if (h2->h2_server && hs->hs_ex != NULL)
+		h2_annoyed(h2);
+	if (hs->hs_ex != NULL)
+		h2->h2_ops->on_reset(hs, code);
+	if (!h2->h2_dead)
+		h2_stream_gone(hs);
+}
+
+static void
+stream_forget_out(struct h2_stream *hs)
+{
+	if (hs->hs_out == NULL)
+		return;
+	blocks_put(&out_blocks, hs->hs_out);
+	hs->hs_out = NULL;
+	if (hs->hs_outlen > 0)
+		hs->hs_h2->h2_nkept--;
 }
 
 void
@@ -122,13 +152,21 @@ h2_streams_bury(struct h2 *h2)
 
 	while ((hs = TAILQ_FIRST(&h2->h2_graves)) != NULL) {
 		TAILQ_REMOVE(&h2->h2_graves, hs, hs_entry);
-		blocks_put(&out_blocks, hs->hs_out);
-		blocks_put(&in_blocks, hs->hs_in_text);
-		h2_release(hs->hs_text, NULL);
+		stream_forget_out(hs);
+		if (hs->hs_text != hs->hs_usual)
+			free(hs->hs_text);
 		free(hs->hs_in_fields);
 		free(hs->hs_out_fields);
-		h2_release(hs, NULL);
+		blocks_put(&streams, hs);
 	}
+}
+
+/* It costs the stream; RFC 9113, 5.4.2. */
+void
+h2_stream_fail(struct h2_stream *hs, uint32_t code)
+{
+	h2_put_reset(hs->hs_h2, hs->hs_id, code);
+	h2_stream_close(hs, code);
 }
 
 /* One timer is enough for a session: streams come and go too fast. */
@@ -171,108 +209,7 @@ h2_on_deadline(void *arg)
 	}
 }
 
-/* ---- received ------------------------------------------------------------ */
-
-/* 1: all of it was passed on. */
-static int
-piece_pass(struct h2_stream *hs, struct h2_piece *hp)
-{
-	struct h2	*h2 = hs->hs_h2;
-	size_t		 n;
-
-	while (hp->hp_pos < hp->hp_len) {
-		n = h2->h2_ops->on_data(hs, hp->hp_data + hp->hp_pos,
-		    hp->hp_len - hp->hp_pos);
-		if (h2->h2_dead || hs->hs_ex == NULL || n == 0)
-			return 0;
-		hp->hp_pos += n;
-		piece_consume(hs, hp, n);
-	}
-	piece_drop(hs, hp);
-	return 1;
-}
-
-size_t
-h2_stream_waiting(const struct h2_stream *hs)
-{
-	const struct h2_piece	*hp;
-	size_t			 n = 0;
-
-	TAILQ_FOREACH(hp, &hs->hs_in, hp_entry)
-		n += hp->hp_len - hp->hp_pos;
-	return n;
-}
-
-/* Whether there are as many as we can bear. */
-bool
-h2_crowded(void)
-{
-	return nstreams >= H2_STREAMS_ALL;
-}
-
-/* What waits goes on as far as the other side takes it. */
-void
-h2_stream_pass(struct h2_stream *hs)
-{
-	struct h2	*h2 = hs->hs_h2;
-	struct h2_piece	*hp;
-
-	while ((hp = TAILQ_FIRST(&hs->hs_in)) != NULL)
-		if (!piece_pass(hs, hp))
-			return;
-	if (hs->hs_in_end && !hs->hs_in_told && hs->hs_ex != NULL) {
-		hs->hs_in_told = true;
-		h2->h2_ops->on_end(hs);
-	}
-}
-
-void
-h2_pump(struct h2_stream *hs)
-{
-	struct h2	*h2 = hs->hs_h2;
-	bool		 inside = h2->h2_inside;
-
-	/* Whatever it leads to, this stream stays until we are out. */
-	h2->h2_inside = true;
-	h2_stream_pass(hs);
-	h2->h2_inside = inside;
-	h2_send(h2);
-}
-
-static struct h2_piece *
-piece_new(struct h2_stream *hs)
-{
-	struct h2_piece	*hp;
-
-	if ((hp = blocks_get(&pieces)) == NULL)
-		return NULL;
-	hp->hp_pos = hp->hp_len = 0;
-	hp->hp_free = npieces++ < PIECES_FREE;
-	TAILQ_INSERT_TAIL(&hs->hs_in, hp, hp_entry);
-	return hp;
-}
-
-int
-h2_stream_keep(struct h2_stream *hs, const unsigned char *data, size_t len)
-{
-	struct h2_piece	*hp = TAILQ_LAST(&hs->hs_in, h2_pieces);
-	size_t		 n;
-
-	for (; len > 0; data += n, len -= n) {
-		if ((hp == NULL || hp->hp_len == PIECE_SIZE) &&
-		    (hp = piece_new(hs)) == NULL)
-			return -1;
-		n = PIECE_SIZE - hp->hp_len;
-		if (n > len)
-			n = len;
-		memcpy(hp->hp_data + hp->hp_len, data, n);
-		hp->hp_len += n;
-		if (hp->hp_free)
-			nghttp2_session_consume_connection(
-			    hs->hs_h2->h2_session, n);
-	}
-	return 0;
-}
+/* ---- heads --------------------------------------------------------------- */
 
 static void
 str_move(struct h1_str *str, const char *from, const char *to)
@@ -281,17 +218,19 @@ str_move(struct h1_str *str, const char *from, const char *to)
 		str->s = to + (str->s - from);
 }
 
-/* Its text moves to memory of its own size, and all that points there. */
+/* Its text moves to the stream, and all that points there. */
 int
-h2_keep_head(struct h2_stream *hs, size_t len, struct h1_head *hd)
+h2_keep_head(struct h2_stream *hs, const struct h2_head *hh,
+    struct h1_head *hd)
 {
-	const char	*from = hs->hs_h2->h2_head_text;
+	const char	*from = hh->hh_buf;
 	size_t		 i;
-	char		*to;
+	char		*to = hs->hs_usual;
 
-	if ((to = h2_malloc(len, NULL)) == NULL)
+	if (hh->hh_len > sizeof(hs->hs_usual) &&
+	    (to = malloc(hh->hh_len)) == NULL)
 		return -1;
-	memcpy(to, from, len);
+	memcpy(to, from, hh->hh_len);
 	hs->hs_text = to;
 	str_move(&hd->hd_method_text, from, to);
 	str_move(&hd->hd_target, from, to);
@@ -308,217 +247,40 @@ h2_keep_head(struct h2_stream *hs, size_t len, struct h1_head *hd)
 	return 0;
 }
 
-/* ---- to be sent ---------------------------------------------------------- */
-
-/* Heads are counted as they are when they come: spelt out. */
-static size_t
-nv_bytes(const struct h2_nv *nv)
-{
-	size_t	 i, n = 0;
-
-	for (i = 0; i < nv->hn_n; i++)
-		n += nv->hn_nv[i].namelen + nv->hn_nv[i].valuelen;
-	return n;
-}
-
-/* nghttp2 sends heads first: given earlier, they would overtake the data. */
-static int
-put_trailers(struct h2_stream *hs)
-{
-	static struct h2_nv	 nv;
-
-	if (hs->hs_out_nfields == 0 || h2_nv_trailers(&nv, hs->hs_out_fields,
-	    hs->hs_out_nfields) == -1 || nv.hn_n == 0 ||
-	    nghttp2_submit_trailer(hs->hs_h2->h2_session, hs->hs_id, nv.hn_nv,
-	    nv.hn_n) != 0)
-		return -1;
-	hs->hs_bytes_out += nv_bytes(&nv);
-	return 0;
-}
-
 /* Fields and, behind them, what they point to. */
-static void
-keep_trailers(struct h2_stream *hs, const struct trailers *tr)
+static struct h1_field *
+copy_fields(const struct h1_field *from, size_t n)
 {
-	const struct h1_field	*from = tr->tr_fields;
-	struct h1_field		*to;
-	size_t			 i, len = 0;
-	char			*p;
+	struct h1_field	*to;
+	size_t		 i, len = 0;
+	char		*p;
 
-	for (i = 0; i < tr->tr_n; i++)
+	for (i = 0; i < n; i++)
 		len += from[i].hf_nlen + from[i].hf_vlen;
-	if ((to = malloc(tr->tr_n * sizeof(*to) + len)) == NULL)
-		return;
-	p = (char *)(to + tr->tr_n);
-	for (i = 0; i < tr->tr_n; i++) {
+	if ((to = malloc(n * sizeof(*to) + len)) == NULL)
+		return NULL;
+	p = (char *)(to + n);
+	for (i = 0; i < n; i++) {
 		to[i] = from[i];
 		to[i].hf_name = memcpy(p, from[i].hf_name, from[i].hf_nlen);
 		p += from[i].hf_nlen;
 		to[i].hf_value = memcpy(p, from[i].hf_value, from[i].hf_vlen);
 		p += from[i].hf_vlen;
 	}
-	hs->hs_out_fields = to;
-	hs->hs_out_nfields = tr->tr_n;
+	return to;
 }
 
-static ssize_t
-h2_stream_data(nghttp2_session *session, int32_t id, uint8_t *buf, size_t len,
-    uint32_t *flags, nghttp2_data_source *source, void *arg)
-{
-	struct h2_stream	*hs = source->ptr;
-
-	(void)session, (void)id, (void)buf, (void)arg;
-	if (hs->hs_outlen == 0 && !hs->hs_out_end) {
-		hs->hs_out_asleep = true;
-		return NGHTTP2_ERR_DEFERRED;
-	}
-	*flags |= NGHTTP2_DATA_FLAG_NO_COPY;
-	if (len >= hs->hs_outlen) {
-		len = hs->hs_outlen;
-		if (hs->hs_out_end)
-			*flags |= NGHTTP2_DATA_FLAG_EOF;
-		if (hs->hs_out_end && put_trailers(hs) == 0)
-			*flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;
-	}
-	return len;
-}
-
+/* Those that are wrong are dropped: the body is whole without them. */
 void
-h2_stream_sent(struct h2_stream *hs, size_t len)
+h2_stream_trailers(struct h2_stream *hs, struct h2_head *hh)
 {
-	hs->hs_outpos += len;
-	hs->hs_outlen -= len;
-	if (hs->hs_outlen == 0) {
-		blocks_put(&out_blocks, hs->hs_out);
-		hs->hs_out = NULL;
-		hs->hs_outpos = 0;
-	}
-	if (hs->hs_out_full && hs->hs_outlen <= H2_OUT_LOW) {
-		hs->hs_out_full = false;
-		if (hs->hs_ex != NULL)
-			hs->hs_h2->h2_ops->on_room(hs);
-	}
-}
+	static struct h1_field	 fields[TRAILERS_MAX];
+	struct h1_error		 he;
+	ssize_t			 n;
 
-void *
-h2_reserve(struct h2_stream *hs, size_t *room)
-{
-	if (hs->hs_outlen > H2_OUT_LOW)
-		hs->hs_out_full = true;
-	if (hs->hs_out_full || hs->hs_closed)
-		return NULL;
-	if (hs->hs_out == NULL &&
-	    (hs->hs_out = blocks_get(&out_blocks)) == NULL)
-		return NULL;
-	if (hs->hs_outpos > 0 && H2_OUT_SIZE - hs->hs_outpos - hs->hs_outlen <
-	    H2_OUT_SIZE / 2) {
-		memmove(hs->hs_out, hs->hs_out + hs->hs_outpos, hs->hs_outlen);
-		hs->hs_outpos = 0;
-	}
-	*room = H2_OUT_SIZE - hs->hs_outpos - hs->hs_outlen;
-	return hs->hs_out + hs->hs_outpos + hs->hs_outlen;
-}
-
-static void
-stream_wake(struct h2_stream *hs)
-{
-	if (!hs->hs_out_asleep)
-		return;
-	hs->hs_out_asleep = false;
-	nghttp2_session_resume_data(hs->hs_h2->h2_session, hs->hs_id);
-}
-
-void
-h2_commit(struct h2_stream *hs, size_t len)
-{
-	hs->hs_outlen += len;
-	stream_wake(hs);
-	if (hs->hs_outlen > H2_OUT_LOW)
-		h2_send_now(hs->hs_h2);
-}
-
-void
-h2_end(struct h2_stream *hs, const struct trailers *tr)
-{
-	hs->hs_out_end = true;
-	if (hs->hs_closed)
-		return;
-	if (tr != NULL && tr->tr_n > 0 && hs->hs_out_fields == NULL)
-		keep_trailers(hs, tr);
-	stream_wake(hs);
-	h2_send(hs->hs_h2);
-}
-
-int
-h2_interim(struct h2_stream *hs, const struct h2_nv *nv)
-{
-	return hs->hs_closed ? -1 : nghttp2_submit_headers(
-	    hs->hs_h2->h2_session, NGHTTP2_FLAG_NONE, hs->hs_id, NULL,
-	    nv->hn_nv, nv->hn_n, NULL) == 0 ? 0 : -1;
-}
-
-int
-h2_respond(struct h2_stream *hs, const struct h2_nv *nv, bool end)
-{
-	nghttp2_data_provider	 body = {
-		.source.ptr = hs, .read_callback = h2_stream_data
-	};
-
-	if (hs->hs_closed)
-		return -1;
-	if (end)
-		hs->hs_out_end = true;
-	return nghttp2_submit_response(hs->hs_h2->h2_session, hs->hs_id,
-	    nv->hn_nv, nv->hn_n, end ? NULL : &body) == 0 ? 0 : -1;
-}
-
-struct h2_stream *
-h2_open(struct h2 *h2, const struct h2_nv *nv, bool end)
-{
-	nghttp2_data_provider	 body = { .read_callback = h2_stream_data };
-	struct h2_stream	*hs;
-	int32_t			 id;
-
-	if (h2->h2_dead || (hs = h2_stream_new(h2, 0)) == NULL)
-		return NULL;
-	body.source.ptr = hs;
-	id = nghttp2_submit_request(h2->h2_session, NULL, nv->hn_nv, nv->hn_n,
-	    end ? NULL : &body, hs);
-	if (id < 0) {
-		hs->hs_closed = true;
-		h2_stream_gone(hs);
-		return NULL;
-	}
-	hs->hs_id = id;
-	hs->hs_out_end = end;
-	hs->hs_bytes_out = nv_bytes(nv);
-	return hs;
-}
-
-/* The exchange is over before the stream is; nothing is owed to it. */
-void
-h2_reset(struct h2_stream *hs, uint32_t code)
-{
-	struct h2	*h2 = hs->hs_h2;
-
-	stream_drop_in(hs);
-	if (hs->hs_closed) {
-		h2_stream_gone(hs);
-		return;
-	}
-	nghttp2_submit_rst_stream(h2->h2_session, NGHTTP2_FLAG_NONE,
-	    hs->hs_id, code);
-	h2_send(h2);
-}
-
-/* The exchange has all of it; what is still to be sent is sent. */
-void
-h2_done(struct h2_stream *hs)
-{
-	hs->hs_ex = NULL;
-	stream_drop_in(hs);
-	if (hs->hs_closed)
-		h2_stream_gone(hs);
+	n = h2_head_trailers(hh, fields, TRAILERS_MAX, &he);
+	if (n > 0 && (hs->hs_in_fields = copy_fields(fields, n)) != NULL)
+		hs->hs_in_nfields = n;
 }
 
 const struct trailers *
@@ -533,3 +295,149 @@ h2_trailers(const struct h2_stream *hs)
 	return &tr;
 }
 
+/* ---- to be sent ---------------------------------------------------------- */
+
+void
+h2_stream_sent(struct h2_stream *hs, size_t len)
+{
+	if (len > 0 && len == hs->hs_outlen) {
+		stream_forget_out(hs);
+		hs->hs_outpos = hs->hs_outlen = 0;
+	} else {
+		hs->hs_outpos += len;
+		hs->hs_outlen -= len;
+	}
+	if (hs->hs_out_full && hs->hs_outlen <= H2_OUT_LOW) {
+		hs->hs_out_full = false;
+		if (hs->hs_ex != NULL)
+			hs->hs_h2->h2_ops->on_room(hs);
+	}
+}
+
+void *
+h2_reserve(struct h2_stream *hs, size_t *room)
+{
+	void	*p;
+
+	if (hs->hs_outlen > H2_OUT_LOW)
+		hs->hs_out_full = true;
+	if (hs->hs_out_full || hs->hs_closed)
+		return NULL;
+	if ((p = h2_data_reserve(hs, room)) != NULL) {
+		hs->hs_out_direct = true;
+		return p;
+	}
+	hs->hs_out_direct = false;
+	if (hs->hs_out == NULL &&
+	    (hs->hs_out = blocks_get(&out_blocks)) == NULL)
+		return NULL;
+	if (hs->hs_outpos > 0 && H2_OUT_SIZE - hs->hs_outpos - hs->hs_outlen <
+	    H2_OUT_SIZE / 2) {
+		memmove(hs->hs_out, hs->hs_out + hs->hs_outpos, hs->hs_outlen);
+		hs->hs_outpos = 0;
+	}
+	*room = H2_OUT_SIZE - hs->hs_outpos - hs->hs_outlen;
+	return hs->hs_out + hs->hs_outpos + hs->hs_outlen;
+}
+
+void
+h2_commit(struct h2_stream *hs, size_t len)
+{
+	if (hs->hs_out_direct)
+		h2_data_commit(hs, len);
+	else {
+		if (hs->hs_outlen == 0 && len > 0)
+			hs->hs_h2->h2_nkept++;
+		hs->hs_outlen += len;
+		h2_stream_ready(hs);
+	}
+	if (hs->hs_outlen > H2_OUT_LOW || hs->hs_h2->h2_io->io_full)
+		h2_push(hs->hs_h2);
+}
+
+void
+h2_end(struct h2_stream *hs, const struct trailers *tr)
+{
+	hs->hs_out_end = true;
+	if (hs->hs_closed)
+		return;
+	if (tr != NULL && tr->tr_n > 0 && hs->hs_out_fields == NULL &&
+	    (hs->hs_out_fields = copy_fields(tr->tr_fields, tr->tr_n)) != NULL)
+		hs->hs_out_nfields = tr->tr_n;
+	h2_data_end(hs);
+	h2_stream_ready(hs);
+	h2_send(hs->hs_h2);
+}
+
+int
+h2_interim(struct h2_stream *hs, const struct h2_nv *nv)
+{
+	return hs->hs_closed ? -1 : h2_put_head(hs, nv, false);
+}
+
+int
+h2_respond(struct h2_stream *hs, const struct h2_nv *nv, bool end)
+{
+	if (hs->hs_closed || h2_put_head(hs, nv, end) == -1)
+		return -1;
+	if (end) {
+		hs->hs_out_end = true;
+		h2_stream_ready(hs);
+		h2_send(hs->hs_h2);
+	}
+	return 0;
+}
+
+bool
+h2_has_room(const struct h2 *h2)
+{
+	return !h2->h2_dead && !h2->h2_leaving && !h2->h2_parting &&
+	    h2->h2_why == NULL && h2->h2_nopen < h2->h2_peer_streams &&
+	    h2->h2_nstreams < H2_STREAMS_MAX && h2->h2_last < H2_ID_MAX - 1 &&
+	    h2->h2_queuelen < H2_QUEUE_MUCH;
+}
+
+struct h2_stream *
+h2_open(struct h2 *h2, const struct h2_nv *nv, bool end)
+{
+	struct h2_stream	*hs;
+	int32_t			 id = h2->h2_last == 0 ? 1 : h2->h2_last + 2;
+
+	if (!h2_has_room(h2) || (hs = h2_stream_new(h2, id)) == NULL)
+		return NULL;
+	h2->h2_last = id;
+	hs->hs_out_end = end;
+	hs->hs_bytes_out = nv->hn_bytes;
+	h2_calm_head(h2);
+	if (h2_put_head(hs, nv, end) == 0)
+		return hs;
+	h2_stream_gone(hs);
+	return NULL;
+}
+
+/* The exchange is over before the stream is; nothing is owed to it. */
+void
+h2_reset(struct h2_stream *hs, uint32_t code)
+{
+	h2_stream_drop(hs);
+	if (hs->hs_closed) {
+		if (hs->hs_ex != NULL)
+			hs->hs_h2->h2_ops->on_reset(hs, code);
+		h2_stream_gone(hs);
+		return;
+	}
+	hs->hs_doomed = true;
+	hs->hs_code = code;
+	h2_stream_ready(hs);
+	h2_send(hs->hs_h2);
+}
+
+/* The exchange has all of it; what is still to be sent is sent. */
+void
+h2_done(struct h2_stream *hs)
+{
+	hs->hs_ex = NULL;
+	h2_stream_drop(hs);
+	if (hs->hs_closed)
+		h2_stream_gone(hs);
+}

@@ -71,7 +71,7 @@ refuse_field(const char *reason, char *buf, size_t size)
 	size_t	 len = strcspn(reason, ":");
 
 	snprintf(buf, size, "refuse, %.*s", (int)len, reason);
-	return (struct h1_field){ "Egress-Decision", 15, buf, strlen(buf), 0 };
+	return (struct h1_field){ "Egress-Decision", 15, buf, strlen(buf), 0, 0 };
 }
 
 static int
@@ -86,9 +86,9 @@ refuse_answer(struct exchange *ex, int status, const char *reason)
 	len = refuse_body(ex, reason, body, sizeof(body));
 	snprintf(id, sizeof(id), "%llu", (unsigned long long)ex->ex_id);
 	extra[0] = refuse_field(reason, decision, sizeof(decision));
-	extra[1] = (struct h1_field){ "Egress-Request", 14, id, strlen(id), 0 };
+	extra[1] = (struct h1_field){ "Egress-Request", 14, id, strlen(id), 0, 0 };
 	extra[2] = (struct h1_field){ "Content-Type", 12, "application/json",
-	    16, 0 };
+	    16, 0, 0 };
 	os.os_extra = extra;
 	os.os_nextra = 3;
 	os.os_framing = H1_LENGTH;

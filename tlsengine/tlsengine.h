@@ -152,42 +152,40 @@ struct exchange {
 	uint64_t		 ex_due;	/* ms; 0: it has no end */
 	uint64_t		 ex_id;
 	enum exchange_state	 ex_state;
+	uint32_t		 ex_ask;	/* number of the question */
 	const struct client_ops	*ex_client;
 	struct conn		*ex_conn;
 	struct h2_stream	*ex_asks;	/* if the client speaks HTTP/2 */
 	const struct origin_ops	*ex_origin;	/* NULL: not begun there */
 	struct upstream		*ex_up;
 	struct h2_stream	*ex_answers;	/* if the origin does */
-	struct place		 ex_place;
 	const char		*ex_mismatch;	/* it is refused for that */
-	struct ruling		 ex_ruling;
-	uint32_t		 ex_ask;	/* number of the question */
 
-	char			 ex_method[METHOD_LEN + 1];
 	uint8_t			 ex_protocol;
 	bool			 ex_raw;	/* a connection, not a request */
 	bool			 ex_request_end;
 	bool			 ex_retried;
-	uint64_t		 ex_request_body;
-
-	int			 ex_status;
 	bool			 ex_heard;	/* of the origin, a byte */
 	bool			 ex_answered;	/* a head went to the client */
 	bool			 ex_upgraded;
 	bool			 ex_answer_end;	/* if raw */
-	char			 ex_key[WEBSOCKET_KEY + 1]; /* we made it */
+	int			 ex_status;
+	uint64_t		 ex_request_body;
 	uint64_t		 ex_answer_body;
-	EVP_MD_CTX		*ex_hash[2];	/* of the bodies, if wanted */
 	uint64_t		 ex_bytes_in;	/* from and to origins */
 	uint64_t		 ex_bytes_out;
 	uint64_t		 ex_in_before;	/* what ex_up had carried */
 	uint64_t		 ex_out_before;
-	char			 ex_why[128];	/* no upstream will come */
-
+	EVP_MD_CTX		*ex_hash[2];	/* of the bodies, if wanted */
 	char			*ex_path;	/* canonical, or "*" or "" */
 	size_t			 ex_pathlen;
 
-	/* Large, and filled by the parser: not cleared. */
+	/* Large, and seldom used to the end: not cleared as a whole. */
+	struct ruling		 ex_ruling;
+	struct place		 ex_place;
+	char			 ex_method[METHOD_LEN + 1];
+	char			 ex_key[WEBSOCKET_KEY + 1]; /* we made it */
+	char			 ex_why[128];	/* no upstream will come */
 	char			 ex_path_room[PATH_ROOM];
 	struct h1_head		 ex_request;
 };

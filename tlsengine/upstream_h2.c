@@ -17,8 +17,8 @@
 /*
  * tlsengine runs this: an origin that speaks HTTP/2, and serves many exchanges
  * over one connection.  It is as hostile as any other: what it says about the
- * length of an answer is held against it, for the client may speak HTTP/1,
- * where a longer one would be taken for the next answer.
+ * length of an answer is held against it (hs_left), for the client may speak
+ * HTTP/1, where a longer one would be taken for the next answer.
  */
 
 #include <string.h>
@@ -37,7 +37,7 @@ static void	 on_room(struct h2_stream *);
 static void	 on_late(struct h2_stream *);
 static void	 on_reset(struct h2_stream *, uint32_t);
 static void	 on_settings(struct h2 *);
-static void	 on_goaway(struct h2 *, int32_t);
+static void	 on_goaway(struct h2 *);
 static void	 on_broken(struct h2 *, const char *);
 
 static const struct h2_ops up_h2_ops = {
@@ -62,27 +62,14 @@ upstream_h2_new(struct upstream *up)
 	return 0;
 }
 
-static bool
-has_room(const struct h2 *h2)
-{
-	uint32_t	 max;
-
-	max = nghttp2_session_get_remote_settings(h2->h2_session,
-	    NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS);
-	return h2->h2_nstreams < max && h2->h2_nstreams < H2_STREAMS_MAX &&
-	    nghttp2_session_check_request_allowed(h2->h2_session);
-}
-
 /* Of all upgrades only WebSockets have a way through (RFC 8441). */
 bool
 upstream_h2_serves(const struct upstream *up, const struct exchange *ex)
 {
 	const struct h1_str	*upgrade = &ex->ex_request.hd_upgrade;
 
-	return has_room(up->up_h2) && (upgrade->s == NULL ||
-	    (websocket_wanted(upgrade) &&
-	    nghttp2_session_get_remote_settings(up->up_h2->h2_session,
-	    NGHTTP2_SETTINGS_ENABLE_CONNECT_PROTOCOL) == 1));
+	return h2_has_room(up->up_h2) && (upgrade->s == NULL ||
+	    (websocket_wanted(upgrade) && up->up_h2->h2_peer_connect));
 }
 
 /* An exchange has left: the last one leaves it idle, or ends it. */
@@ -103,7 +90,7 @@ next_to_lose(struct h2 *h2)
 	struct h2_stream	*hs;
 
 	TAILQ_FOREACH(hs, &h2->h2_streams, hs_entry)
-		if (hs->hs_ex != NULL && !(hs->hs_closed && hs->hs_in_end))
+		if (hs->hs_ex != NULL && !(hs->hs_ended && hs->hs_in_end))
 			return hs;
 	return NULL;
 }
@@ -164,7 +151,7 @@ on_settings(struct h2 *h2)
 	timer_clear(&up->up_timer);
 	if (up->up_list != NULL)
 		upstream_share(up);
-	while (up->up_state == UP_SHARED && has_room(h2) &&
+	while (up->up_state == UP_SHARED && h2_has_room(h2) &&
 	    (ex = TAILQ_FIRST(&up->up_waiters)) != NULL &&
 	    ex->ex_ruling.rl_rule == up->up_rule) {
 		TAILQ_REMOVE(&up->up_waiters, ex, ex_waits);
@@ -177,11 +164,10 @@ on_settings(struct h2 *h2)
 
 /* What it has taken it finishes; of the rest on_reset() hears. */
 static void
-on_goaway(struct h2 *h2, int32_t last)
+on_goaway(struct h2 *h2)
 {
 	struct upstream	*up = h2->h2_owner;
 
-	(void)last;
 	upstream_retire(up);
 	upstream_disband(up, NULL);
 	upstream_h2_rest(up);
@@ -314,7 +300,7 @@ up_leave(struct exchange *ex, struct upstream *up, bool fit)
 		if (is_whole(hs))
 			h2_done(hs);
 		else
-			h2_reset(hs, NGHTTP2_CANCEL);
+			h2_reset(hs, H2_CANCEL);
 	}
 	upstream_h2_rest(up);
 }
@@ -353,7 +339,7 @@ final_head(struct h2_stream *hs, struct h1_head *hd,
 
 	hs->hs_headed = true;
 	hs->hs_left = hd->hd_status == 101 || hd->hd_framing == H1_CHUNKED ?
-	    UINT64_MAX : hd->hd_framing == H1_LENGTH ? hd->hd_length : 0;
+	    H2_LEFT_OPEN : hd->hd_framing == H1_LENGTH ? hd->hd_length : 0;
 	if (hd->hd_status == 101 && ex->ex_asks == NULL &&
 	    websocket_prove(hd, &ex->ex_request, proof) == -1) {
 		exchange_up_lost(ex, "stream_broken");
@@ -399,7 +385,7 @@ on_data(struct h2_stream *hs, const void *data, size_t len)
 	size_t		 room;
 	void		*p;
 
-	if (!hs->hs_headed || len > hs->hs_left) {
+	if (!hs->hs_headed) {
 		exchange_up_lost(ex, "stream_broken");
 		return len;
 	}
@@ -407,8 +393,6 @@ on_data(struct h2_stream *hs, const void *data, size_t len)
 		return 0;
 	if (len > room)
 		len = room;
-	if (hs->hs_left != UINT64_MAX)
-		hs->hs_left -= len;
 	memcpy(p, data, len);
 	exchange_answer_data(ex, p, len);
 	set_deadline(ex);
@@ -424,7 +408,7 @@ on_end(struct h2_stream *hs)
 {
 	struct exchange	*ex = hs->hs_ex;
 
-	if (!hs->hs_headed || (hs->hs_left != 0 && hs->hs_left != UINT64_MAX))
+	if (!hs->hs_headed)
 		exchange_up_lost(ex, "stream_broken");
 	else
 		exchange_answer_end(ex, h2_trailers(hs));
@@ -445,7 +429,7 @@ on_reset(struct h2_stream *hs, uint32_t code)
 	up_tally(ex);
 	ex->ex_answers = NULL;
 	hs->hs_ex = NULL;
-	if (code == NGHTTP2_REFUSED_STREAM) {
+	if (code == H2_REFUSED_STREAM) {
 		exchange_up_refused(ex);
 		return;
 	}

@@ -91,7 +91,7 @@ struct h1_field
 websocket_key_field(const char *key)
 {
 	return (struct h1_field){ key_name, sizeof(key_name) - 1, key,
-	    strlen(key), 0 };
+	    strlen(key), 0, 0 };
 }
 
 int
@@ -122,6 +122,6 @@ websocket_prove(struct h1_head *answer, const struct h1_head *request,
 	    websocket_accept(key->hf_value, key->hf_vlen, proof) == -1)
 		return -1;
 	answer->hd_fields[answer->hd_nfields++] = (struct h1_field){
-	    accept_name, sizeof(accept_name) - 1, proof, WEBSOCKET_ACCEPT, 0 };
+	    accept_name, sizeof(accept_name) - 1, proof, WEBSOCKET_ACCEPT, 0, 0 };
 	return 0;
 }

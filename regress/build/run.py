@@ -45,8 +45,7 @@ ALLOWED = {
     "libexec/egressd-k8sd": DAEMON | {
         "libcjson.so.1", "libcurl.so.4", "libcares.so.2", "libsodium.so.23",
         "libyaml-0.so.2", "libwslay.so.1"},
-    "libexec/egressd-tlsengine": DAEMON | {
-        "libssl.so.3", "libcrypto.so.3", "libnghttp2.so.14"},
+    "libexec/egressd-tlsengine": DAEMON | {"libssl.so.3", "libcrypto.so.3"},
     "libexec/egressd-fence": BASE | {"libnftnl.so.11", "libmnl.so.0"},
 }
 

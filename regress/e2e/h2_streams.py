@@ -85,7 +85,8 @@ def other_authority(server):
         assert (record["kind"], record["reason"]) == (
             "request_denied", "name_mismatch"), record
         assert record["request"]["host"] == EVIL, record
-        assert sorted(s.path for s in both.asked()) == ["/1", "/3"]
+        asked = sorted(s.path for s in both.asked())
+        assert asked == ["/1", "/3"], asked
         # On a connection of its own it is served.
         with StandinClient(both.gate, both.host(EVIL), EVIL) as honest:
             assert honest.fetch("/4").whole == b"ok"

@@ -15,7 +15,8 @@
  */
 
 /*
- * HTTP/2 heads from lines of text, for tests.
+ * HTTP/2 heads from lines of text, for tests.  Each is also read as the HTTP/1
+ * text that was made of it, see h2_same.h.
  */
 
 #ifndef H2_FEED_H
@@ -23,7 +24,7 @@
 
 #include "test.h"
 
-#include "../../tlsengine/h2_head.h"
+#include "h2_same.h"
 
 #define GET		":method: GET\n:scheme: https\n:path: /\n"	\
 			":authority: a.test\n"
@@ -39,6 +40,17 @@ static struct h1_error	 error;
 static struct h1_field	 trailers[8];
 static char		 buf[H1_HEAD_MAX + 1];
 
+/* A field that nobody has looked at. */
+static inline int
+give(const char *name, size_t nlen, const char *value, size_t vlen)
+{
+	uint8_t			 memos[2] = { 0, 0 };
+	struct hpack_field	 hp = { name, nlen, value, vlen, &memos[0],
+	    &memos[1] };
+
+	return h2_head_field(&hh, &hp);
+}
+
 /* A field per line; what is before the last `: ' of its start is the name. */
 static inline void
 feed(const char *lines)
@@ -48,7 +60,7 @@ feed(const char *lines)
 	for (; *lines != '\0'; lines = end + 1) {
 		CHECK((end = strchr(lines, '\n')) != NULL);
 		CHECK((colon = strstr(lines + 1, ": ")) != NULL);
-		h2_head_field(&hh, lines, (size_t)(colon - lines), colon + 2,
+		give(lines, (size_t)(colon - lines), colon + 2,
 		    (size_t)(end - colon) - 2);
 	}
 }
@@ -70,11 +82,30 @@ outcome(ssize_t len)
 }
 
 static inline const char *
+end_request(int end_stream)
+{
+	ssize_t	 n = h2_head_request(&hh, end_stream, &head, &error);
+
+	CHECK_STR(h2_differs(&hh, n, H1_OTHER, 0, &head, &error), NULL);
+	return outcome(n);
+}
+
+static inline const char *
+end_response(int end_stream, enum h1_method method, int upgrade)
+{
+	ssize_t	 n = h2_head_response(&hh, end_stream, method, upgrade, &head,
+	    &error);
+
+	CHECK_STR(h2_differs(&hh, n, method, upgrade, &head, &error), NULL);
+	return outcome(n);
+}
+
+static inline const char *
 request(const char *lines, int end_stream)
 {
 	h2_head_begin(&hh, H2_REQUEST, buf, sizeof(buf));
 	feed(lines);
-	return outcome(h2_head_request(&hh, end_stream, &head, &error));
+	return end_request(end_stream);
 }
 
 static inline const char *
@@ -82,8 +113,7 @@ response(const char *lines, int end_stream, enum h1_method method, int upgrade)
 {
 	h2_head_begin(&hh, H2_RESPONSE, buf, sizeof(buf));
 	feed(lines);
-	return outcome(h2_head_response(&hh, end_stream, method, upgrade,
-	    &head, &error));
+	return end_response(end_stream, method, upgrade);
 }
 
 #endif /* H2_FEED_H */
