@@ -22,190 +22,26 @@ and another session's requests are timed meanwhile."""
 
 import contextlib
 import pathlib
-import select
-import ssl
 import struct
-import subprocess
 import sys
 import threading
 import time
 
-LIB = pathlib.Path(__file__).resolve().parents[1] / "lib"
-sys.path.insert(0, str(LIB))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from case import Cases, run  # noqa: E402
-from check import figures  # noqa: E402
 from daemon import SANITIZED, WAIT_S, until  # noqa: E402
-from gate import EVIL, GOOD, Broken, Gate, get  # noqa: E402
-from origin import Nginx, authority  # noqa: E402
+from frames import (CALM, MEMORY_KIB, PADDED, WIDE, Flood,  # noqa: E402
+                    Frames, Scene, ask, denied, head, nobody_cut)
+from gate import GOOD, Broken, get  # noqa: E402
 from standin_frames import (ACK, CONTINUATION, DATA, END_HEADERS,  # noqa: E402
                             END_STREAM, GOAWAY, HEADERS, PING, PREFACE,
                             PRIORITY, PUSH_PROMISE, RST_STREAM, SETTINGS,
-                            WINDOW_UPDATE, FrameOrigin, Inflater, block,
-                            frame, given_back, number)
-from standin_h2 import StandinClient, context  # noqa: E402
+                            WINDOW_UPDATE, FrameOrigin, block, frame,
+                            given_back, number)
+from standin_h2 import StandinClient  # noqa: E402
 from standin_origin import StandinOrigin, answer  # noqa: E402
 
 cases = Cases()
-MEMORY_KIB = 32 * 1024
-PADDED = 8
-CALM = 11               # ENHANCE_YOUR_CALM
-
-
-class Frames:
-    """A client that writes what it likes and reads frame by frame."""
-
-    def __init__(self, gate, hello=b"", name=GOOD):
-        self.wire = gate.tls(name, context=context(gate))
-        self.hpack = Inflater()
-        self.seen = []              # (kind, flags, stream, payload)
-        self.status = {}            # by stream
-        self.resets = {}
-        self.ended = set()
-        self.goaway = None
-        self.send(PREFACE + frame(SETTINGS) + hello)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.hpack.close()
-        self.wire.close()
-
-    def send(self, data):
-        return self.wire.send(data)
-
-    def read(self):
-        """The next frame; None at the end, whatever its kind."""
-        try:
-            head = self.wire.take(9)
-            kind, flags, stream = struct.unpack(">BBI", head[3:])
-            payload = self.wire.take(int.from_bytes(head[:3], "big"))
-        except (Broken, ConnectionError, ssl.SSLError):
-            return None
-        self.note(kind, flags, stream, payload)
-        self.seen.append((kind, flags, stream, payload))
-        return self.seen[-1]
-
-    def note(self, kind, flags, stream, payload):
-        if kind == SETTINGS and not flags & ACK:
-            self.send(frame(SETTINGS, ACK))
-        elif kind == HEADERS:
-            fields = dict(self.hpack.fields(payload))
-            if b":status" in fields:
-                self.status[stream] = int(fields[b":status"])
-        elif kind == RST_STREAM:
-            self.resets[stream] = struct.unpack(">I", payload)[0]
-        elif kind == GOAWAY:
-            self.goaway = struct.unpack(">I", payload[4:8])[0]
-        if kind in (HEADERS, DATA) and flags & END_STREAM:
-            self.ended.add(stream)
-
-    def until(self, condition):
-        """Read until it is so; False if the gate hangs up first."""
-        while not condition():
-            if self.read() is None:
-                return False
-        return True
-
-    def over(self, stream):
-        """Wait for the end of a stream: its status, or why there is none."""
-        self.until(lambda: stream in self.ended or stream in self.resets)
-        return self.status.get(stream) or (
-            "reset" if stream in self.resets else "closed")
-
-    def rest(self):
-        while self.read() is not None:
-            pass
-
-
-def head(host, *more, method="GET", path="/x", scheme="https", skip=()):
-    fields = [(":method", method), (":scheme", scheme), (":path", path),
-              (":authority", host)]
-    return [f for f in fields if f[0] not in skip] + list(more)
-
-
-def ask(stream, fields, end=True, raw=b""):
-    return frame(HEADERS, END_HEADERS | (END_STREAM if end else 0), stream,
-                 block(fields) + raw)
-
-
-class Scene:
-    """A gate with two sessions, and an origin that counts."""
-
-    def __init__(self, rule="", more="", serve=None, origin=StandinOrigin):
-        cert = authority().leaf(GOOD, EVIL)
-        self.nginx = Nginx(*cert, requests=1000000)
-        (self.nginx.root / "other.txt").write_bytes(b"ok")
-        self.origin = origin(serve, cert)
-        self.host = f"{GOOD}:{self.origin.port}"
-        self.gate = Gate(
-            f'allow host "{GOOD}" port {self.origin.port} {rule}\n'
-            f'allow host "{GOOD}" port {self.nginx.tls} path "/other.txt"',
-            authority().cert, more)
-        self.gate.conf.write_text(self.gate.conf.read_text() + (
-            'session "other" { listen on 127.0.0.1 port '
-            f'{self.gate.port(15002)} policy "p"  trust directory '
-            f'"{self.gate.dir}/trust2" }}\n'))
-
-    def __enter__(self):
-        try:
-            self.gate.__enter__()
-        except BaseException:
-            self.end()
-            raise
-        return self
-
-    def __exit__(self, *why):
-        self.gate.__exit__(*why)
-        self.end()
-
-    def end(self):
-        self.origin.end()
-        self.nginx.end()
-
-    def open(self, hello=b""):
-        return Frames(self.gate, hello)
-
-    def requests(self):
-        """What the origin was asked for."""
-        return [line.split(b" ")[1].decode() for line in
-                self.origin.got().split(b"\r\n")
-                if line.endswith(b" HTTP/1.1")]
-
-    def small(self, what):
-        have = self.gate.memory()
-        assert have < MEMORY_KIB, f"{what}: {have} KiB"
-        return have
-
-    def alive(self):
-        """A client who behaves is served, by the same engine."""
-        with self.open() as frames:
-            frames.send(ask(1, head(self.host, path="/alive")))
-            assert frames.over(1) == 200, "nobody is served any more"
-
-    @contextlib.contextmanager
-    def watched(self, what):
-        """Another session's requests meanwhile; its slowest are told."""
-        other = subprocess.Popen(
-            [sys.executable, str(LIB / "watch.py"),
-             str(self.gate.dir / "trust2" / "ca.pem"),
-             str(self.gate.port(15002)), f"{GOOD}:{self.nginx.tls}"],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        engine = self.gate.engine()
-        try:
-            # The first has to wait for its connection to the origin.
-            quiet = [float(other.stdout.readline()) for _ in range(101)][1:]
-            yield
-        finally:
-            out, _ = other.communicate(timeout=WAIT_S)
-        assert other.returncode == 0, "the other session fails"
-        assert self.gate.engine() == engine, "the engine is another one"
-        (median, usual), (now, most) = figures(quiet), figures(
-            [float(line) for line in out.split()] or quiet)
-        print(f"# {what}: the other session {now:.1f} ms, p99 {most:.1f} "
-              f"(before {median:.1f}, {usual:.1f}); {self.gate.memory()} KiB")
-        # Few processors for all of this, the attacker's included.
-        assert most < max(250, 20 * usual), f"p99 {most:.0f} ms"
 
 
 # ---- heads with two meanings ------------------------------------------------
@@ -358,12 +194,6 @@ def bad_heads():
         scene.gate.verified()
 
 
-def denied(scene):
-    """What came of requests that were no good, and connections."""
-    return [r for r in scene.gate.records() if r["kind"] in (
-        "request_denied", "request_failed", "connection_refused")]
-
-
 # ---- bodies and lengths -----------------------------------------------------
 
 BODIES = {
@@ -481,11 +311,7 @@ def frames_that_are_none():
         scene.alive()
         for name, data in bad_frames(scene.host).items():
             if data is None:
-                frames = Frames.__new__(Frames)
-                frames.wire = scene.gate.tls(context=context(scene.gate))
-                frames.hpack, frames.seen = Inflater(), []
-                frames.status, frames.resets = {}, {}
-                frames.ended, frames.goaway = set(), None
+                frames = scene.open(preface=b"")
                 data = frame(SETTINGS) + ask(1, head(scene.host))
             else:
                 frames = scene.open()
@@ -539,54 +365,6 @@ def in_the_clear():
 
 
 # ---- floods -----------------------------------------------------------------
-
-class Flood:
-    """Sends as fast as it is taken, and reads all that comes back."""
-
-    def __init__(self, scene, hello=b""):
-        self.frames = scene.open(hello)
-        self.sock = self.frames.wire.sock
-        self.sock.setblocking(False)
-        self.sent = 0
-        self.got = b""
-
-    def read(self):
-        """False at the end."""
-        try:
-            while data := self.sock.recv(65536):
-                self.got = (self.got + data)[-65536:]
-            return False
-        except (BlockingIOError, ssl.SSLWantReadError):
-            return True
-        except OSError:
-            return False
-
-    def pour(self, data, count, seconds=6):
-        """True if all of it was taken; False if the gate hung up."""
-        end = time.monotonic() + seconds
-        for _ in range(count):
-            left = memoryview(data)
-            while left:
-                if not self.read():
-                    return False
-                try:
-                    left = left[self.sock.send(left):]
-                except (BlockingIOError, ssl.SSLWantWriteError,
-                        ssl.SSLWantReadError):
-                    select.select([self.sock], [self.sock], [], 0.1)
-                except OSError:
-                    return False
-                if time.monotonic() > end:
-                    return True
-            self.sent += len(data)
-        # What it was too much for may say so only now.
-        select.select([self.sock], [], [], 0.3)
-        return self.read()
-
-    def close(self):
-        self.frames.hpack.close()
-        self.frames.wire.reset()
-
 
 def floods(host):
     """What is sent first, then what, and how often."""
@@ -785,12 +563,6 @@ def body_of(size):
             connection.request()
             connection.send(answer(bytes(size)))
     return serve
-
-
-def nobody_cut(scene):
-    refused = [r for r in scene.gate.records()
-               if r["kind"] == "connection_refused"]
-    assert not refused, refused
 
 
 @cases.each(READERS)
@@ -1010,10 +782,8 @@ def stalled_window(how):
 @cases.case
 def unread():
     """The same with windows wide open and a socket that is not read."""
-    wide = frame(SETTINGS, 0, 0, struct.pack(">HI", 4, (1 << 31) - 1)) + \
-        frame(WINDOW_UPDATE, 0, 0, struct.pack(">I", (1 << 31) - 1 - 65535))
     with Scene(serve=large, more="timeout idle 2s") as scene:
-        with scene.watched("unread"), scene.open(wide) as frames:
+        with scene.watched("unread"), scene.open(WIDE) as frames:
             frames.send(b"".join(
                 ask(n, head(scene.host, path=f"/{n}"))
                 for n in range(1, 201, 2)))

@@ -14,7 +14,6 @@
 # OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
 #
 
-"""The gate as a client meets it: connections to it, bytes in, answers out."""
 """A stand-in for an origin that speaks HTTP/2, right or wrong.  Frames are
 written by hand, so that a case can send any; only HPACK is nghttp2's."""
 
@@ -151,10 +150,10 @@ class Stream:
 
     def room(self, size):
         """So much of it may be sent, sometime."""
-        if not self.wait(lambda: min(self.window, self.peer.window_all) > 0,
-                         "a window"):
-            return 0
         with self.peer.news:
+            if not self.wait(lambda: min(
+                    self.window, self.peer.window_all) > 0, "a window"):
+                return 0
             size = min(size, 16384, self.window, self.peer.window_all)
             self.window -= size
             self.peer.window_all -= size
@@ -187,8 +186,9 @@ class Peer:
 
     def __init__(self, connection, serve, hello, piece):
         self.connection, self.serve, self.hello = connection, serve, hello
-        self.piece = piece          # of a window that is given back
+        self.piece = piece          # of a window that is given back, or 0
         self.goaways = []           # the gate's codes
+        self.pongs = 0
         self.lock = threading.Lock()
         self.news = threading.Condition()
         self.streams = {}
@@ -196,6 +196,7 @@ class Peer:
         self.window = self.window_all = 65535
         self.gone = False
         connection.more = self.more
+        connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         connection.sock.setblocking(False)
 
     # One thread reads and others write, and a TLS connection is not made for
@@ -229,6 +230,16 @@ class Peer:
         with self.lock:
             socket.socket.shutdown(self.connection.sock, socket.SHUT_RDWR)
 
+    def ping(self):
+        """Wait until the gate has read all so far."""
+        count = self.pongs
+        self.send(frame(PING, payload=b"regress!"))
+        with self.news:
+            assert self.news.wait_for(
+                lambda: self.gone or self.pongs > count, WAIT_S), "a pong"
+            if self.gone:
+                raise Closed
+
     def goaway(self, last, code=NO_ERROR):
         self.send(frame(GOAWAY, payload=struct.pack(">II", last, code)))
 
@@ -256,7 +267,9 @@ class Peer:
         stream = self.streams.get(id_)
         if kind == SETTINGS and not flags & ACK:
             self.take_settings(payload)
-        elif kind == PING and not flags & ACK:
+        elif kind == PING and flags & ACK:
+            self.pongs += 1
+        elif kind == PING:
             self.send(frame(PING, ACK, payload=payload))
         elif kind == WINDOW_UPDATE and id_ == 0:
             self.window_all += struct.unpack(">I", payload)[0]
@@ -267,7 +280,8 @@ class Peer:
         elif kind == DATA:
             stream.body += payload
             stream.ended = bool(flags & END_STREAM)
-            self.send(given_back(len(payload), self.piece, id_))
+            if self.piece:
+                self.send(given_back(len(payload), self.piece, id_))
         elif kind == RST_STREAM and stream:
             stream.code = struct.unpack(">I", payload)[0]
         elif kind == GOAWAY:
@@ -319,4 +333,4 @@ class FrameOrigin(StandinOrigin):
         peer.run()
 
     def streams(self):
-        return [s for p in self.peers for s in p.streams.values()]
+        return [s for p in self.peers for s in list(p.streams.values())]
