@@ -29,10 +29,10 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "box.h"
+#include "clock.h"
 #include "msg.h"
 
 #define GO_TIMEOUT_MS	10000
@@ -152,23 +152,14 @@ gate_read(struct box *bx)
 	return go;
 }
 
-static int64_t
-gate_now_ms(void)
-{
-	struct timespec	 ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 void
 gate_await(struct box *bx)
 {
 	struct pollfd	 pfd = { .fd = bx->bx_engine, .events = POLLIN };
-	int64_t		 end = gate_now_ms() + GO_TIMEOUT_MS, left;
+	int64_t		 end = (int64_t)clock_ms() + GO_TIMEOUT_MS, left;
 
 	do {
-		if ((left = end - gate_now_ms()) <= 0 ||
+		if ((left = end - (int64_t)clock_ms()) <= 0 ||
 		    poll(&pfd, 1, left) == 0)
 			errx(BOX_FAILED, "the gate did not answer in %d s",
 			    GO_TIMEOUT_MS / 1000);

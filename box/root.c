@@ -39,12 +39,7 @@
 #include <unistd.h>
 
 #include "box.h"
-
-/* Directories, or links to directories, as the host has them. */
-static const char *const system_dirs[] = {
-	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt",
-	"/nix/store", "/gnu/store",
-};
+#include "exposure.h"
 
 /* What common tools look for in /var, and the host may show. */
 static const char *const var_dirs[] = {
@@ -96,8 +91,7 @@ root_system(const struct mnt *mn)
 	ssize_t		 n;
 	size_t		 i;
 
-	for (i = 0; i < NITEMS(system_dirs); i++) {
-		path = system_dirs[i];
+	for (i = 0; (path = exposure_shown[i]) != NULL; i++) {
 		if (fstatat(mn->mn_host, path + 1, &st,
 		    AT_SYMLINK_NOFOLLOW) == -1)
 			continue;

@@ -29,6 +29,11 @@
 
 #define NITEMS(a)	(sizeof(a) / sizeof((a)[0]))
 
+const char *const exposure_shown[] = {
+	"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt",
+	"/nix/store", "/gnu/store", NULL
+};
+
 static const struct {
 	const char	*path;
 	int		 tree;		/* and what is beneath it */

@@ -22,6 +22,12 @@
 #ifndef EXPOSURE_H
 #define EXPOSURE_H
 
+/*
+ * The system's directories, or links to directories, that each sandbox sees as
+ * the host has them, up to a NULL.  Of /etc it sees a part.
+ */
+extern const char *const exposure_shown[];
+
 /* Whether it is the tree or in it. */
 int		 exposure_beneath(const char *path, const char *tree);
 

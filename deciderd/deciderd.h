@@ -199,7 +199,6 @@ void	 question_drop_document(struct question *);
 void	 questions_open(struct ipc *);
 int	 deciderd_policyd_question(struct ipc *, const union msg *);
 int	 deciderd_policyd_question_drop(struct ipc *, const union msg *);
-uint64_t now_ms(void);
 
 /* reply.c */
 cJSON	*reply_read(const char *, size_t, struct reply *);

@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "deciderd.h"
 
 #define CONNECTIONS_MAX	1024
@@ -146,7 +147,7 @@ http_warm(void)
 static void
 decider_rest(struct decider *de, curl_off_t wait)
 {
-	uint64_t	 until = now_ms() + 1000 *
+	uint64_t	 until = clock_ms() + 1000 *
 	    (uint64_t)(wait < REST_MAX_S ? wait : REST_MAX_S);
 
 	if (until > de->de_rest_until_ms)
@@ -326,7 +327,7 @@ static void
 http_begin(struct question *qu)
 {
 	struct call	*ca;
-	uint64_t	 now = now_ms();
+	uint64_t	 now = clock_ms();
 	uint64_t	 rest = qu->qu_decider->de_rest_until_ms;
 
 	if ((ca = calloc(1, sizeof(*ca))) == NULL)

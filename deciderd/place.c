@@ -29,6 +29,7 @@
 
 #include <ares.h>
 
+#include "clock.h"
 #include "deciderd.h"
 #include "hostname.h"
 
@@ -206,7 +207,7 @@ place_answer(void *arg, int status, int timeouts, struct ares_addrinfo *ai)
 	if (ai != NULL)
 		ares_freeaddrinfo(ai);
 	if (ttl > 0) {
-		place_known(pc, list, now_ms() + (uint64_t)ttl * 1000);
+		place_known(pc, list, clock_ms() + (uint64_t)ttl * 1000);
 		place_tell(pc, NULL);
 	} else
 		place_tell(pc, status == ARES_SUCCESS ? "it has no address" :
@@ -222,7 +223,7 @@ place_want(struct question *qu)
 	struct place			*pc = &qu->qu_decider->de_place;
 
 	if (!pc->pc_named ||
-	    (pc->pc_known != NULL && now_ms() < pc->pc_until_ms)) {
+	    (pc->pc_known != NULL && clock_ms() < pc->pc_until_ms)) {
 		http_found(qu);
 		return;
 	}

@@ -30,6 +30,7 @@
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
 
+#include "clock.h"
 #include "deciderd.h"
 
 #define OUTPUT_MAX	(4 * 1024 * 1024)	/* that it has not read */
@@ -102,7 +103,7 @@ stream_lost(struct stream *sr, enum answer_result result, const char *why)
 	    sr->sr_pause_ms * 2;
 	if (sr->sr_pause_ms > PAUSE_MAX_MS)
 		sr->sr_pause_ms = PAUSE_MAX_MS;
-	sr->sr_not_before = now_ms() + sr->sr_pause_ms;
+	sr->sr_not_before = clock_ms() + sr->sr_pause_ms;
 	log_warnx("decider \"%s\": %s; not opened again for %u ms",
 	    de->de_name, why, sr->sr_pause_ms);
 	while ((qu = TAILQ_FIRST(&sr->sr_questions)) != NULL)
@@ -157,7 +158,7 @@ stream_retry(evutil_socket_t fd, short what, void *arg)
 static void
 stream_rise(struct stream *sr, struct question *qu)
 {
-	uint64_t	 wait, now = now_ms();
+	uint64_t	 wait, now = clock_ms();
 	struct timeval	 tv;
 
 	if (now >= sr->sr_not_before) {

@@ -29,6 +29,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "clock.h"
 #include "dialer.h"
 #include "log.h"
 
@@ -65,10 +66,7 @@ static void	 name_ask(struct name *);
 static time_t
 now_s(void)
 {
-	struct timespec	 ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec;
+	return (time_t)(clock_ms() / 1000);
 }
 
 static void

@@ -29,10 +29,10 @@
 #include <netdb.h>
 #include <poll.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "attack.h"
+#include "clock.h"
 
 #define ECHO_REQUEST	8
 
@@ -125,24 +125,15 @@ net_connect(const union endpoint *ep, uint16_t port)
 	return fd;
 }
 
-static int64_t
-now_ms(void)
-{
-	struct timespec	ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /* Until it closes, is silent too long or the buffer, less a NUL, is full. */
 ssize_t
 net_read(int fd, char *buf, size_t size)
 {
-	int64_t	end = now_ms() + ATTACK_WAIT_MS, left;
+	int64_t	end = (int64_t)clock_ms() + ATTACK_WAIT_MS, left;
 	size_t	len = 0;
 	ssize_t	n;
 
-	while (len < size - 1 && (left = end - now_ms()) > 0) {
+	while (len < size - 1 && (left = end - (int64_t)clock_ms()) > 0) {
 		if (wait_for(fd, POLLIN, (int)left) == -1)
 			break;
 		if ((n = recv(fd, buf + len, size - 1 - len, 0)) <= 0)

@@ -29,9 +29,9 @@
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "egressctl.h"
 
 #define BUFFER_FIRST	16384
@@ -193,15 +193,6 @@ client_room(struct client *cl)
 	return 0;
 }
 
-static int64_t
-now_ms(void)
-{
-	struct timespec	ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
-
 /*
  * Waits until the daemon has sent something.  While following, it also
  * watches our own output: `egressctl events | head -1` should end with
@@ -218,7 +209,8 @@ client_wait(const struct client *cl, int64_t deadline)
 	int		n;
 
 	do {
-		if (deadline != FOREVER && (left = deadline - now_ms()) < 0)
+		if (deadline != FOREVER && (left = deadline -
+		    (int64_t)clock_ms()) < 0)
 			left = 0;
 		n = poll(pfd, deadline == FOREVER ? 2 : 1, (int)left);
 	} while (n == -1 && errno == EINTR);
@@ -275,7 +267,7 @@ client_line(struct client *cl, char **line, size_t *len, int timeout_ms)
 	char			*end;
 
 	if (timeout_ms != FOREVER)
-		deadline = now_ms() + timeout_ms;
+		deadline = (int64_t)clock_ms() + timeout_ms;
 	while (!client_has_line(cl)) {
 		if (client_room(cl) == -1)
 			return CLIENT_FAILED;

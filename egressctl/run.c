@@ -218,19 +218,16 @@ shows(const char *dir, const char *path)
 static int
 hides_directory(const char *path)
 {
-	static const char *const	system[] = { "/usr", "/bin", "/sbin",
-	    "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt",
-	    "/nix/store", "/gnu/store" };
-	char				dir[PATH_MAX];
-	size_t				i;
-	int				seen = 0;
+	char	dir[PATH_MAX];
+	size_t	i;
+	int	seen = shows("/etc", path);
 
 	for (i = 0; i < run.nwritable; i++)
 		seen |= shows(run.writable[i], path);
 	for (i = 0; i < run.nreadable; i++)
 		seen |= shows(run.readable[i], path);
-	for (i = 0; i < sizeof(system) / sizeof(system[0]); i++)
-		seen |= shows(system[i], path);
+	for (i = 0; exposure_shown[i] != NULL; i++)
+		seen |= shows(exposure_shown[i], path);
 	if (shows_working_directory(dir, sizeof(dir)))
 		seen |= shows(dir, path);
 	return !seen;

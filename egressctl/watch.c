@@ -31,6 +31,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "watch.h"
 
 #define LIST_ID		1
@@ -42,16 +43,7 @@ static volatile sig_atomic_t	got_end;	/* the signal */
 static volatile sig_atomic_t	got_stop;
 static volatile sig_atomic_t	got_cont;
 
-/* ---- time and signals ---------------------------------------------------- */
-
-static int64_t
-now_ms(void)
-{
-	struct timespec	ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
+/* ---- signals ------------------------------------------------------------- */
 
 static void
 on_signal(int sig)
@@ -234,7 +226,7 @@ show_next(struct watch *wt)
 		wt->wt_shown = question;
 		left = json_get(question, "left_ms");
 		wt->wt_deadline = !cJSON_IsNumber(left) ? 0 :
-		    now_ms() + (int64_t)left->valuedouble;
+		    (int64_t)clock_ms() + (int64_t)left->valuedouble;
 		show_question(wt);
 		if (wt->wt_keys.ky_tty) {
 			tty_forget_input();
@@ -249,7 +241,7 @@ static void
 check_shown(struct watch *wt)
 {
 	int	late = wt->wt_deadline != 0 &&
-	    now_ms() > wt->wt_deadline - LATE_MS;
+	    (int64_t)clock_ms() > wt->wt_deadline - LATE_MS;
 
 	if (wt->wt_id[0] == '\0')
 		return;
@@ -416,7 +408,7 @@ watch_turn(struct watch *wt, const sigset_t *open)
 	};
 	int		 n;
 
-	show_prompt(wt, now_ms());
+	show_prompt(wt, (int64_t)clock_ms());
 	if (fflush(stdout) == EOF)
 		raise_as(SIGPIPE);
 	n = ppoll(pfd, 3, wt->wt_keys.ky_tty && wt->wt_shown != NULL ? &tick :

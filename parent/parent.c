@@ -34,6 +34,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "parent.h"
 
 struct daemon	 d = { .d_client = -1 };
@@ -236,7 +237,7 @@ run(struct config *conf)
 	struct why	 why;
 
 	d.d_privileged = geteuid() == 0;
-	d.d_started = now_ns();
+	d.d_started = clock_wall_ns();
 	/* The journal tells priorities apart by a mark before each line. */
 	d.d_journal = d.d_debug && getenv("JOURNAL_STREAM") != NULL;
 	log_init("egressd", parent_log_level(conf), d.d_journal);

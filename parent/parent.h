@@ -26,7 +26,6 @@
 #include <sys/queue.h>
 
 #include <stdbool.h>
-#include <time.h>
 
 #include "conf.h"
 #include "ipc.h"
@@ -77,7 +76,7 @@ struct session {
 	bool			 se_asked;	/* somebody waits: se_cookie */
 	uint32_t		 se_cookie;
 	struct proc		*se_engine;
-	struct timespec		 se_started;
+	uint64_t		 se_started;	/* clock_ms() */
 	unsigned int		 se_delay_ms;	/* before the next start */
 	struct event		 se_retry;
 };
@@ -125,7 +124,6 @@ void		 proc_started(struct proc *);
 void		 proc_end(struct proc *);
 void		 proc_kill(struct proc *, const char *);
 bool		 proc_owns_uid(uid_t);
-uint64_t	 now_ns(void);
 
 /* session.c */
 void		 sessions_follow(const struct config *);

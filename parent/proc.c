@@ -98,15 +98,6 @@ procs_log_level(enum log_level level)
 	log_info("log level is %s", log_level_name(level));
 }
 
-uint64_t
-now_ns(void)
-{
-	struct timespec	 ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
 static void
 proc_overdue(evutil_socket_t fd, short what, void *arg)
 {
@@ -326,8 +317,8 @@ proc_start_engine(struct session *se)
 		    .peer = ROLE_BOX, .instance = pr->pr_instance,
 		    .session = se->se_name);
 	se->se_box = -1;
-	reload_engine(pr);
 	event_add(&pr->pr_deadline, &start);
+	reload_engine(pr);
 }
 
 /* It has what it was sent, and no deadline but that of a transaction. */

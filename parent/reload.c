@@ -75,6 +75,8 @@ reload_send(struct proc *pr, uint64_t generation, const struct config *conf,
 {
 	ipc_send(pr->pr_ipc, -1, CONF_BEGIN, generation, generation);
 	slice_send(pr, conf, rt);
+	if (pr->pr_ipc == NULL)
+		return;		/* it had to be killed */
 	ipc_send(pr->pr_ipc, -1, CONF_END, generation, generation);
 	pr->pr_ipc->ip_state = S_PREPARE;
 	pr->pr_generation = generation;

@@ -25,11 +25,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "parent.h"
 
 #define RETRY_FIRST_MS	500
 #define RETRY_MAX_MS	30000
-#define RETRY_CALM_S	60	/* an engine that lived so long was sound */
+#define RETRY_CALM_MS	60000	/* an engine that lived so long was sound */
 
 static TAILQ_HEAD(, session)	 sessions = TAILQ_HEAD_INITIALIZER(sessions);
 
@@ -135,7 +136,7 @@ sessions_start(void)
 		if (se->se_engine != NULL ||
 		    event_pending(&se->se_retry, EV_TIMEOUT, NULL))
 			continue;
-		clock_gettime(CLOCK_MONOTONIC, &se->se_started);
+		se->se_started = clock_ms();
 		proc_start_engine(se);
 	}
 }
@@ -143,7 +144,6 @@ sessions_start(void)
 void
 session_engine_gone(struct session *se)
 {
-	struct timespec	 now;
 	struct timeval	 tv;
 
 	se->se_engine = NULL;
@@ -161,8 +161,7 @@ session_engine_gone(struct session *se)
 		parent_stop(1);
 		return;
 	}
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	if (now.tv_sec - se->se_started.tv_sec > RETRY_CALM_S)
+	if (clock_ms() - se->se_started > RETRY_CALM_MS)
 		se->se_delay_ms = 0;
 	tv.tv_sec = se->se_delay_ms / 1000;
 	tv.tv_usec = se->se_delay_ms % 1000 * 1000;

@@ -21,7 +21,6 @@
  */
 
 #include <fcntl.h>
-#include <signal.h>
 #include <stdint.h>
 
 #include "parent.h"
@@ -298,12 +297,9 @@ slice_engine(struct proc *pr, const struct config *conf, struct runtime *rt)
 	    .tunnel_ms = t[CONF_TIMEOUT_TUNNEL],
 	    .total_ms = t[CONF_TIMEOUT_TOTAL]);
 	if (trust_send(pr, conf, ss) == -1 ||
-	    bounds_send(runtime_bounds(rt), pr) == -1) {
+	    bounds_send(runtime_bounds(rt), pr) == -1)
 		/* Without the CA that it should have it would make another. */
-		log_warnx("session %s: its engine cannot have all it needs, "
-		    "killed", pr->pr_session->se_name);
-		kill(pr->pr_pid, SIGKILL);
-	}
+		proc_kill(pr, "it cannot have all it needs");
 }
 
 void

@@ -244,7 +244,6 @@ RB_PROTOTYPE(pendingtree, pending, pe_entry, pending_cmp);
 extern struct pendingtree	 pendings;
 extern uint32_t			 pending_count;
 
-uint64_t clock_ms(void);
 void	 pending_ask(struct session *, const struct subject *, uint32_t,
 	    uint32_t, const struct policy_verdict *);
 struct pending	*pending_find(uint32_t);

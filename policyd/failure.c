@@ -22,6 +22,7 @@
 
 #include <stdio.h>
 
+#include "clock.h"
 #include "policyd.h"
 
 const char *
@@ -57,7 +58,7 @@ failure_record(const struct session *se, const struct subject *sj,
 		snprintf(text, sizeof(text), "%s", detail);
 	lost = 0;
 	ipc_send(channel_recorder, -1, RECORD_DECIDER, record_decider,
-	    .at = session_clock(), .session = se->se_name, .decider = decider,
+	    .at = clock_wall_ns(), .session = se->se_name, .decider = decider,
 	    .reason = failure_reason(result), .detail = text,
 	    .waited_ms = waited > UINT32_MAX ? UINT32_MAX : waited,
 	    .scheme = sj->sj_scheme, .port = sj->sj_port,

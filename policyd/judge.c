@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "policyd.h"
 
 /* The questions of one session for one decider; there is always one. */

@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "hostname.h"
 #include "policyd.h"
 
@@ -315,7 +316,7 @@ op_session_message(struct client *cl, struct request *rq)
 	    request_name(rq, FIELD_ROLE, &role) == -1)
 		return -1;
 	context_message(&se->se_context, role,
-	    request_text(rq, FIELD_CONTENT), session_clock());
+	    request_text(rq, FIELD_CONTENT), clock_wall_ns());
 	put_uint(answer_ok(), "messages", se->se_context.cx_count);
 	client_answer(cl, rq);
 	return 0;

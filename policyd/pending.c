@@ -27,8 +27,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "policyd.h"
 
 #define SESSION_SHARE	4	/* one part of so many is a session's */
@@ -60,16 +60,6 @@ leader_cmp(const struct pending *a, const struct pending *b)
 
 RB_PROTOTYPE(leaders, pending, pe_leads, leader_cmp);
 RB_GENERATE(leaders, pending, pe_leads, leader_cmp);
-
-uint64_t
-clock_ms(void)
-{
-	struct timespec	 ts;
-
-	if (clock_gettime(CLOCK_MONOTONIC, &ts) == -1)
-		fatal("clock_gettime");
-	return (uint64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 /* The rule whose deciders are to answer now. */
 const struct rule *

@@ -149,7 +149,6 @@ void	 session_forget(struct session *, const char *);
 int	 session_attach(const struct msg_channel *, int);
 void	 session_sweep(void);
 void	 session_stop(void);
-uint64_t session_clock(void);
 
 /* verdict.c */
 int	 policyd_engine_ask(struct ipc *, const union msg *);

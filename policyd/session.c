@@ -24,8 +24,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "policyd.h"
 
 struct sessions	 sessions = RB_INITIALIZER(&sessions);
@@ -50,16 +50,6 @@ session_cmp(const struct session *a, const struct session *b)
 	return strcmp(a->se_name, b->se_name);
 }
 
-uint64_t
-session_clock(void)
-{
-	struct timespec	 ts;
-
-	if (clock_gettime(CLOCK_REALTIME, &ts) == -1)
-		fatal("clock_gettime");
-	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
 static void
 session_record(const struct session *se, enum record_kind kind, uint64_t at,
     const char *reason)
@@ -79,7 +69,7 @@ session_lose_engine(struct session *se, const char *reason)
 	    se->se_engine->ip_instance, *reason != '\0' ? reason : "ended");
 	/* One that never said hello has no beginning on record either. */
 	if (se->se_state == SESSION_RUNNING)
-		session_record(se, RECORD_SESSION_ENDED, session_clock(),
+		session_record(se, RECORD_SESSION_ENDED, clock_wall_ns(),
 		    reason);
 	pending_drop(se);
 	ipc_free(se->se_engine);
@@ -118,7 +108,7 @@ policyd_engine_hello(struct ipc *ip, const union msg *m)
 	if (se->se_state != SESSION_STARTING)
 		return ipc_bad(ip, "hello from a running engine");
 	se->se_state = SESSION_RUNNING;
-	se->se_started = session_clock();
+	se->se_started = clock_wall_ns();
 	session_record(se, RECORD_SESSION_STARTED, se->se_started, "");
 	return 0;
 }

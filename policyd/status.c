@@ -24,6 +24,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "policyd.h"
 
 #define SURVEY_TIMEOUT_S	5

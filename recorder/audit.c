@@ -33,6 +33,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "log.h"
 #include "recorder.h"
 
@@ -188,16 +189,6 @@ audit_fail(size_t done)
 	after(tick, AUDIT_TICK_S);
 }
 
-static uint64_t
-now_ms(void)
-{
-	struct timespec	 ts;
-
-	if (clock_gettime(CLOCK_MONOTONIC, &ts) == -1)
-		fatal("clock_gettime");
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
-}
-
 void
 audit_flush(void)
 {
@@ -205,7 +196,7 @@ audit_flush(void)
 
 	if (audit.au_len == 0)
 		return;
-	audit.au_flushed = now_ms();
+	audit.au_flushed = clock_ms();
 	if ((done = write_all(audit.au_buf, audit.au_len)) < audit.au_len) {
 		audit_fail(done);
 		return;
@@ -220,7 +211,7 @@ flush_soon(void)
 	struct timeval	 tv = { .tv_usec = AUDIT_PACE_MS * 1000 };
 
 	audit.au_due = 1;
-	if (now_ms() - audit.au_flushed >= AUDIT_PACE_MS)
+	if (clock_ms() - audit.au_flushed >= AUDIT_PACE_MS)
 		event_active(turn, EV_TIMEOUT, 1);
 	else if (event_add(turn, &tv) == -1)
 		fatalx("audit file: event_add");

@@ -37,6 +37,7 @@
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
 
+#include "clock.h"
 #include "log.h"
 #include "recorder.h"
 
@@ -57,7 +58,7 @@ void
 chain_init(void)
 {
 	OPENSSL_init_crypto(OPENSSL_INIT_NO_LOAD_CONFIG, NULL);
-	chain_time(chain_now());
+	chain_time(clock_wall_ns());
 	memset(&tip, 0, sizeof(tip));
 }
 
@@ -118,16 +119,6 @@ chain_hash(struct link *li, const char *text, size_t len)
 	chain_hex(li->li_hash, sum, sizeof(sum));
 	li->li_hash[HASH_HEX] = '\0';
 	li->li_hashed = 1;
-}
-
-uint64_t
-chain_now(void)
-{
-	struct timespec	 ts;
-
-	if (clock_gettime(CLOCK_REALTIME, &ts) == -1)
-		fatal("clock_gettime");
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
 /* Valid until the next call.  Most records share their second. */
@@ -279,7 +270,7 @@ chain_gap(const struct gap *ga, struct line *ln)
 	ln->ln_kind = RECORD_GAP;
 	ln->ln_session = NULL;
 	ln->ln_link.li_seq = (lost ? tip.li_seq : end->li_seq) + 1;
-	line_open(ln, chain_now());
+	line_open(ln, clock_wall_ns());
 	jsonw_key(&writer, "reason");
 	jsonw_str(&writer, ga->ga_reason);
 	jsonw_key(&writer, "lost");

@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "child.h"
+#include "clock.h"
 #include "log.h"
 #include "recorder.h"
 
@@ -284,7 +285,7 @@ static void
 recorder_engine_gone(struct ipc *ip, const char *why)
 {
 	const struct msg_record_closed	 mc = {
-		.at = chain_now(), .reason = "no_engine"
+		.at = clock_wall_ns(), .reason = "no_engine"
 	};
 	struct engine			*en = ip->ip_arg;
 	struct request			*rq;

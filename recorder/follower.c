@@ -33,6 +33,7 @@
 #include <event2/buffer.h>
 #include <event2/event_struct.h>
 
+#include "clock.h"
 #include "log.h"
 #include "recorder.h"
 
@@ -203,7 +204,7 @@ follower_end(struct follower *fo, uint64_t seq)
 	    (unsigned long long)seq);
 	evbuffer_add_printf(fo->fo_queue, "{\"kind\":\"gap\",\"at\":\"%s\","
 	    "\"session_id\":null,\"reason\":\"slow_follower\","
-	    "\"first_seq\":%llu}\n", chain_time(chain_now()),
+	    "\"first_seq\":%llu}\n", chain_time(clock_wall_ns()),
 	    (unsigned long long)seq);
 	fo->fo_ending = 1;
 	live_count--;

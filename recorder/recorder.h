@@ -87,7 +87,6 @@ void			 chain_hash(struct link *, const char *, size_t);
 void			 chain_hex(char *, const void *, size_t);
 int			 chain_parse(struct link *, const char *, size_t);
 int			 chain_same(const struct link *, const struct link *);
-uint64_t		 chain_now(void);
 const char		*chain_time(uint64_t);
 void			 chain_put_time(uint64_t);
 

@@ -26,6 +26,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "tlsengine.h"
 
 #define LEAVERS_SIZE	(1024 * 1024)	/* bytes, of all of them */
@@ -69,7 +70,7 @@ leaver_add(const struct exchange *ex, const char *why)
 		return;
 	}
 	lv->lv_size = size;
-	lv->lv_at = now_ns();
+	lv->lv_at = clock_wall_ns();
 	lv->lv_place = ex->ex_place;
 	lv->lv_protocol = ex->ex_protocol;
 	lv->lv_raw = ex->ex_raw;

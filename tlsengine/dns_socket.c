@@ -28,9 +28,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "dns.h"
 #include "log.h"
 #include "tlsengine.h"
@@ -123,11 +123,8 @@ static bool
 room_for_name(void)
 {
 	static uint64_t	 last;
-	struct timespec	 ts;
-	uint64_t	 now;
+	uint64_t	 now = clock_ms();
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 	if (last != 0)
 		new_names += (now - last) * NEW_NAMES_RATE;
 	last = now;

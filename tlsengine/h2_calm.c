@@ -20,8 +20,7 @@
  * empty or unknown frames and updates of windows without end.
  */
 
-#include <time.h>
-
+#include "clock.h"
 #include "h2.h"
 
 /* Frames that mean nothing: so many at once, and so many each second. */
@@ -47,11 +46,8 @@
 void
 h2_annoyed(struct h2 *h2)
 {
-	struct timespec	 ts;
-	uint64_t	 now, gone;
+	uint64_t	 now = clock_ms(), gone;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now = (uint64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 	gone = (now - h2->h2_nuisance_ms) * NUISANCE_PER_S / 1000;
 	if (gone > 0) {
 		h2->h2_nuisance -= gone < h2->h2_nuisance ? gone :

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "h2.h"
 
 static struct blocks	 out_blocks = {
@@ -175,7 +176,7 @@ h2_deadline(struct h2_stream *hs, uint64_t ms)
 {
 	struct timer	*ti = &hs->hs_h2->h2_timer;
 
-	hs->hs_due = ms == 0 ? 0 : timer_now() + ms;
+	hs->hs_due = ms == 0 ? 0 : clock_coarse_ms() + ms;
 	if (ms != 0 && (ti->ti_due == 0 || ti->ti_due > hs->hs_due))
 		timer_set(ti, ms);
 }
@@ -197,7 +198,7 @@ h2_on_deadline(void *arg)
 {
 	struct h2		*h2 = arg;
 	struct h2_stream	*hs;
-	uint64_t		 now = timer_now();
+	uint64_t		 now = clock_coarse_ms();
 
 	while (!h2->h2_dead && (hs = first_due(h2)) != NULL) {
 		if (hs->hs_due > now) {

@@ -26,8 +26,8 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <time.h>
 
+#include "clock.h"
 #include "names.h"
 #include "nflog.h"
 #include "tlsengine.h"
@@ -74,11 +74,8 @@ static bool
 room_for_record(void)
 {
 	static uint64_t	 last;
-	struct timespec	 ts;
-	uint64_t	 now;
+	uint64_t	 now = clock_ms();
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now = (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
 	if (last != 0)
 		allowance += (now - last) * RATE;
 	last = now;

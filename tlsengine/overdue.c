@@ -20,6 +20,7 @@
  * which they began, and one timer is enough.
  */
 
+#include "clock.h"
 #include "tlsengine.h"
 
 static struct exchanges	 dues = TAILQ_HEAD_INITIALIZER(dues);
@@ -29,7 +30,7 @@ static void
 overdue_fire(void *arg)
 {
 	struct exchange	*ex;
-	uint64_t	 now = timer_now();
+	uint64_t	 now = clock_coarse_ms();
 
 	(void)arg;
 	while ((ex = TAILQ_FIRST(&dues)) != NULL && ex->ex_due <= now) {
@@ -50,7 +51,7 @@ overdue_add(struct exchange *ex)
 		return;
 	if (next.ti_fn == NULL)
 		timer_init(&next, child_base, overdue_fire, NULL);
-	ex->ex_due = timer_now() + settings.st_total_ms;
+	ex->ex_due = clock_coarse_ms() + settings.st_total_ms;
 	TAILQ_FOREACH_REVERSE(before, &dues, exchanges, ex_dues)
 		if (before->ex_due <= ex->ex_due)
 			break;

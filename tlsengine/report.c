@@ -22,8 +22,8 @@
  */
 
 #include <string.h>
-#include <time.h>
 
+#include "clock.h"
 #include "log.h"
 #include "tlsengine.h"
 
@@ -58,7 +58,7 @@ report_opened(struct exchange *ex, const struct ruling *known)
 		fields.len = FIELDS_LEN;
 	last_request++;
 	ipc_send(recorder, -1, RECORD_OPENED, record_opened,
-	    .request = last_request, .at = now_ns(),
+	    .request = last_request, .at = clock_wall_ns(),
 	    .scheme = ex->ex_protocol == PROTOCOL_TLS ? URL_HTTPS :
 	    ex->ex_place.pc_scheme, .protocol = ex->ex_protocol,
 	    .inspected = !ex->ex_raw, .allowed = known != NULL &&
@@ -76,8 +76,9 @@ report_verdict(const struct exchange *ex)
 	const struct ruling	*rl = &ex->ex_ruling;
 
 	ipc_send(recorder, -1, RECORD_VERDICT, record_verdict,
-	    .request = ex->ex_id, .at = now_ns(), .verdict = rl->rl_verdict,
-	    .rule_kind = rl->rl_rule_kind, .rule = rl->rl_rule,
+	    .request = ex->ex_id, .at = clock_wall_ns(),
+	    .verdict = rl->rl_verdict, .rule_kind = rl->rl_rule_kind,
+	    .rule = rl->rl_rule,
 	    .reason = rl->rl_verdict == VERDICT_ALLOW ? "" : rl->rl_reason,
 	    .decider = rl->rl_decider, .waited_ms = rl->rl_waited_ms);
 }
@@ -201,7 +202,7 @@ static void
 report_done(const struct exchange *ex)
 {
 	ipc_send(recorder, -1, RECORD_DONE, record_done, .request = ex->ex_id,
-	    .at = now_ns(), .bytes_in = ex->ex_bytes_in,
+	    .at = clock_wall_ns(), .bytes_in = ex->ex_bytes_in,
 	    .bytes_out = ex->ex_bytes_out,
 	    .request_body = ex->ex_request_body,
 	    .answer_body = ex->ex_answer_body, .status = answer.an_status,
@@ -228,7 +229,7 @@ report_closed(struct exchange *ex, const char *why)
 		report_settle();
 	}
 	ipc_send(recorder, -1, RECORD_CLOSED, record_closed,
-	    .request = ex->ex_id, .at = now_ns(), .failed = why != NULL,
+	    .request = ex->ex_id, .at = clock_wall_ns(), .failed = why != NULL,
 	    .bytes_in = ex->ex_bytes_in, .bytes_out = ex->ex_bytes_out,
 	    .request_body = ex->ex_request_body,
 	    .answer_body = ex->ex_answer_body,
@@ -242,6 +243,6 @@ report_other(enum record_kind kind, enum protocol protocol, const char *host,
     uint16_t port, const char *reason)
 {
 	ipc_send(recorder, -1, RECORD_OTHER, record_other, .kind = kind,
-	    .at = now_ns(), .protocol = protocol, .port = port, .host = host,
-	    .reason = reason);
+	    .at = clock_wall_ns(), .protocol = protocol, .port = port,
+	    .host = host, .reason = reason);
 }

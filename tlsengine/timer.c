@@ -18,23 +18,8 @@
  * tlsengine runs this.
  */
 
-#include <time.h>
-
+#include "clock.h"
 #include "timer.h"
-
-/* A few milliseconds do not matter here, the price of a better clock does. */
-#ifndef CLOCK_MONOTONIC_COARSE
-#define CLOCK_MONOTONIC_COARSE	CLOCK_MONOTONIC
-#endif
-
-uint64_t
-timer_now(void)
-{
-	struct timespec	 ts;
-
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 static void
 timer_arm(struct timer *ti, uint64_t now)
@@ -50,7 +35,7 @@ static void
 timer_on_event(evutil_socket_t fd, short what, void *arg)
 {
 	struct timer	*ti = arg;
-	uint64_t	 now = timer_now();
+	uint64_t	 now = clock_coarse_ms();
 
 	(void)fd, (void)what;
 	ti->ti_fires = 0;
@@ -78,7 +63,7 @@ timer_init(struct timer *ti, struct event_base *base, void (*fn)(void *),
 void
 timer_set(struct timer *ti, uint64_t ms)
 {
-	uint64_t	 now = timer_now();
+	uint64_t	 now = clock_coarse_ms();
 
 	ti->ti_due = now + ms;
 	if (ti->ti_fires == 0 || ti->ti_fires > ti->ti_due)

@@ -30,13 +30,12 @@
 
 struct timer {
 	struct event	 ti_ev;
-	uint64_t	 ti_due;	/* ms; 0: not set */
+	uint64_t	 ti_due;	/* clock_coarse_ms(); 0: not set */
 	uint64_t	 ti_fires;	/* when ti_ev does; 0: not pending */
 	void		(*ti_fn)(void *);
 	void		*ti_arg;
 };
 
-uint64_t	 timer_now(void);	/* ms */
 void	 timer_init(struct timer *, struct event_base *, void (*)(void *),
 	    void *);
 void	 timer_set(struct timer *, uint64_t ms);

@@ -44,15 +44,6 @@ static struct secret	*files[FILE_KIND_MAX];	/* in force */
 static struct secret	*offered[FILE_KIND_MAX];
 static char		 refusal[PATH_LEN];
 
-uint64_t
-now_ns(void)
-{
-	struct timespec	 ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
 void
 set_timer(struct event *ev, uint64_t ms)
 {

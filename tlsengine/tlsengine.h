@@ -309,7 +309,6 @@ extern struct ipc		*recorder;
 extern struct mint		*mint;
 extern SSL_CTX			*server_ctx;
 extern const struct sandbox	 tlsengine_sandbox;
-uint64_t	 now_ns(void);
 void		 set_timer(struct event *, uint64_t);
 
 const struct secret	*trust_bundle(void);
