@@ -19,9 +19,6 @@
  * answer that allows is a denial.  Agents choose how many questions there are
  * and deciders how long they take, so there are bounds on both: what is too
  * much is denied, and no session has more than its share.
- *
- * Engines do not tell that a client has gone; its question then ends with an
- * answer or at its deadline, and nobody misses the verdict.
  */
 
 #include <stdio.h>

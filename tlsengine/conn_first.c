@@ -155,6 +155,8 @@ conn_handshake(struct conn *cn)
 	blocks_put(&in_blocks, cn->cn_in);
 	cn->cn_in = NULL;
 	cn->cn_inlen = 0;
+	/* What came behind the hello may have stopped it. */
+	io_resume(&cn->cn_io);
 }
 
 void

@@ -449,7 +449,7 @@ io_on_turn(evutil_socket_t fd, short what, void *arg)
 void
 io_flush(struct io *io)
 {
-	if (io->io_dirty || io->io_broken || io->io_outlen == 0)
+	if (io->io_dirty || io->io_broken || io_empty(io))
 		return;
 	if (TAILQ_EMPTY(&dirty))
 		event_active(&turn, EV_TIMEOUT, 1);

@@ -21,6 +21,7 @@
  * is as hostile as what an agent sends.
  */
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -326,14 +327,16 @@ static void
 up_on_read(struct io *io)
 {
 	struct upstream	*up = io->io_arg;
+	char		 byte;
 
 	if (up->up_h2 != NULL && up->up_state != UP_READY) {
 		h2_read(up->up_h2);
 		return;
 	}
 	if (up->up_state == UP_IDLE) {
-		/* Nothing is due: it is closing, or it lies. */
-		upstream_drop(up);
+		/* Nothing but a ticket is due: it is closing, or it lies. */
+		if (io_read(io, &byte, 1) != -1 || errno != EAGAIN)
+			upstream_drop(up);
 		return;
 	}
 	if (up->up_state == UP_BUSY && up->up_ex != NULL)

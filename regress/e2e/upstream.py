@@ -152,6 +152,23 @@ def closed_port():
             assert wire.ask(both.get("/2")).status == 502
 
 
+@cases.each(["clear", "tls"])
+def large_and_kept(how):
+    """Large answers, one after the other, come over one connection."""
+    body, connections = bytes(3 << 20), []
+
+    def serve(connection):
+        connections.append(connection)
+        while True:
+            connection.request()
+            connection.send(answer(body))
+
+    with pair(serve, tls=how == "tls") as both, both.open() as wire:
+        for number in range(20):
+            assert wire.ask(both.get(f"/{number}")).body == body
+        assert len(connections) == 1, f"{len(connections)} connections"
+
+
 @cases.case
 def no_such_name():
     """A name that nobody resolves; and P1: what is denied is not asked."""

@@ -81,6 +81,28 @@ TEST(barrier_before_all)
 	stop();
 }
 
+/* Also if all that waits is sealed; and it is not forgotten for that. */
+TEST(barrier_before_the_rest)
+{
+	start();
+	takes = RECORD / 2;
+	puts_some(3 * RECORD);
+	io_push(&io);
+	CHECK_INT(io.io_outlen, 0);
+	CHECK(!io_empty(&io));
+	permitted = false;
+	takes = ANY;
+	settle();
+	CHECK(!io_empty(&io));
+	CHECK(io.io_dirty);
+	permitted = true;
+	while (!io_empty(&io))
+		CHECK_INT(event_base_loop(base, EVLOOP_ONCE), 0);
+	peer_reads();
+	check_arrived();
+	stop();
+}
+
 /* The socket takes half a record; the owner adds to it; then all goes. */
 TEST(rest_then_more)
 {
