@@ -46,6 +46,7 @@
 
 #define JSONW_DEPTH_MAX	32
 #define JSONW_DIGITS	20	/* of the largest number */
+#define JSONW_ESCAPED(n)	(6 * (n))	/* bytes of text, at most */
 
 struct jsonw {
 	char		*jw_buf;

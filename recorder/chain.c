@@ -44,6 +44,11 @@
 #define NS_PER_S	UINT64_C(1000000000)
 #define NS_PER_MS	UINT64_C(1000000)
 #define TIME_LEN	(sizeof("2026-01-02T03:04:05.678Z") - 1)
+#define CLOSE_LEN	(sizeof(",\"prev\":\"\"}\n") - 1 + HASH_HEX)
+
+/* Only a final record, with heads and bodies, can say more than this. */
+_Static_assert(JSONW_ESCAPED(3 * NAME_LEN + HOST_LEN + METHOD_LEN + URL_LEN +
+    PATH_LEN) + LINE_WORDS <= LINE_LEN_MAX, "a line has room for any record");
 
 static struct link	 tip;		/* the last number and line */
 static struct line	 current;	/* between begin and end */
@@ -198,7 +203,8 @@ line_close(struct line *ln, const struct link *prev)
 /*
  * Take the next number and write what all records begin with; the caller
  * adds the rest and calls chain_end().  NULL: nobody listens, say no more.
- * The session must last until then.
+ * The session must last until then.  What does not fit may be begun again,
+ * with the same number, to say less.
  */
 struct jsonw *
 chain_begin(enum record_kind kind, uint64_t at, const char *session)
@@ -213,6 +219,14 @@ chain_begin(enum record_kind kind, uint64_t at, const char *session)
 	current.ln_session = session;
 	line_open(&current, at);
 	return &writer;
+}
+
+/* Whether all that was said has room, and with it the end of the line. */
+int
+chain_fits(void)
+{
+	return jsonw_error(&writer) == NULL &&
+	    jsonw_len(&writer) <= LINE_LEN_MAX - CLOSE_LEN;
 }
 
 void

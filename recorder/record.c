@@ -30,6 +30,25 @@
 #define HEAD_LEN	2048	/* of a head that we remember */
 #define HASH_LEN	32	/* SHA-256 */
 
+/*
+ * For lines that would be too long.  A field gets a comma and quotes, and may
+ * get another value; the end is all text after the heads, without previews,
+ * and our own words in the whole line.
+ */
+#define HEAD_CUT	8192	/* of each head that is longer */
+#define HEAD_CUT_MAX	(JSONW_ESCAPED(HEAD_CUT) + \
+	FIELDS_MAX * (sizeof(",\"\":\"[redacted]\"") - 1))
+#define IDENTITY_MAX	JSONW_ESCAPED(NAME_LEN + HOST_LEN + METHOD_LEN + \
+	URL_LEN)
+#define END_MAX		(JSONW_ESCAPED(ADDRESS_LEN + PATH_LEN + NAME_LEN) + \
+	LINE_WORDS)
+
+_Static_assert(IDENTITY_MAX + 2 * HEAD_CUT_MAX + END_MAX <= LINE_LEN_MAX,
+    "a final record fits when its heads and previews are cut");
+
+/* What is left out of a final record, each only if all before is too long. */
+enum cut { CUT_NOTHING, CUT_PREVIEWS, CUT_HEADS };
+
 static const char *const scheme_names[URL_SCHEME_MAX] = {
 	[URL_HTTP] = "http", [URL_HTTPS] = "https", [URL_TCP] = "tcp",
 };
@@ -155,13 +174,16 @@ head_keep(struct head *hd, const struct engine *en, const char *lines,
 	memcpy(hd->hd_text, text, textlen);
 }
 
+/* A line that the cut goes through keeps its name whole, or is not there. */
 static void
 put_head(struct jsonw *w, const struct engine *en, struct head *hd,
-    const char *lines, size_t len)
+    const char *lines, size_t len, size_t max)
 {
 	const char	*text;
 	size_t		 from, textlen;
 
+	if (len > max)
+		len = max;
 	jsonw_object(w);
 	if (hd->hd_engine == en->en_instance &&
 	    hd->hd_version == redact_version() && hd->hd_len == len &&
@@ -176,10 +198,27 @@ put_head(struct jsonw *w, const struct engine *en, struct head *hd,
 	jsonw_end(w);
 }
 
-static void
-put_body(struct jsonw *w, const char *begin, size_t len, uint64_t total,
-    const struct msg_bytes *hash)
+/*
+ * How many bytes surely have room, whatever they are; of it, up to a half is
+ * left to the other body.
+ */
+static size_t
+preview_room(const struct jsonw *w, size_t other, enum cut cut)
 {
+	size_t	 used = jsonw_len(w) + END_MAX, room = 0;
+
+	if (cut < CUT_PREVIEWS)
+		return SIZE_MAX;
+	if (used < LINE_LEN_MAX)
+		room = (LINE_LEN_MAX - used) / JSONW_ESCAPED(1);
+	return room - (other < room / 2 ? other : room / 2);
+}
+
+static void
+put_body(struct jsonw *w, const char *begin, size_t len, size_t max,
+    uint64_t total, const struct msg_bytes *hash)
+{
+	size_t	 shown = len < max ? len : max;
 	char	 hex[2 * HASH_LEN];
 
 	jsonw_object(w);
@@ -192,12 +231,12 @@ put_body(struct jsonw *w, const char *begin, size_t len, uint64_t total,
 	jsonw_lit(w, "bytes");
 	jsonw_uint(w, total);
 	jsonw_lit(w, "preview");
-	if (len > 0)
-		jsonw_string(w, begin, len);
+	if (shown > 0)
+		jsonw_string(w, begin, shown);
 	else
 		jsonw_null(w);
 	jsonw_lit(w, "truncated");
-	jsonw_bool(w, total > len);
+	jsonw_bool(w, total > shown || len > shown);
 	jsonw_end(w);
 }
 
@@ -301,28 +340,47 @@ record_station(const struct engine *en, struct request *rq,
 	chain_end();
 }
 
-/* What came of it, within the request's own object. */
+/* A record that has all of a head does not have the member. */
 static void
-put_outcome(struct jsonw *w, const struct engine *en,
-    const struct request *rq, const struct msg_record_closed *mc,
-    const struct answer *an)
+put_heads(struct jsonw *w, const struct engine *en, const struct request *rq,
+    const struct answer *an, enum cut cut)
 {
+	const struct blob	*asked = &rq->rq_fields[0];
+	size_t			 max = cut < CUT_HEADS ? SIZE_MAX : HEAD_CUT;
+
 	jsonw_lit(w, "request_headers");
-	put_head(w, en, &heads[0], rq->rq_fields[0].bl_data,
-	    rq->rq_fields[0].bl_len);
+	put_head(w, en, &heads[0], asked->bl_data, asked->bl_len, max);
+	if (asked->bl_len > max) {
+		jsonw_lit(w, "request_headers_truncated");
+		jsonw_bool(w, 1);
+	}
 	jsonw_lit(w, "response_status");
 	if (an->an_status != 0)
 		jsonw_uint(w, an->an_status);
 	else
 		jsonw_null(w);
 	jsonw_lit(w, "response_headers");
-	put_head(w, en, &heads[1], an->an_fields.data, an->an_fields.len);
+	put_head(w, en, &heads[1], an->an_fields.data, an->an_fields.len, max);
+	if (an->an_fields.len > max) {
+		jsonw_lit(w, "response_headers_truncated");
+		jsonw_bool(w, 1);
+	}
+}
+
+/* What came of it, within the request's own object. */
+static void
+put_outcome(struct jsonw *w, const struct engine *en,
+    const struct request *rq, const struct msg_record_closed *mc,
+    const struct answer *an, enum cut cut)
+{
+	put_heads(w, en, rq, an, cut);
 	jsonw_lit(w, "request_body");
 	put_body(w, rq->rq_body[0].bl_data, rq->rq_body[0].bl_len,
-	    mc->request_body, &mc->request_hash);
+	    preview_room(w, an->an_body.len, cut), mc->request_body,
+	    &mc->request_hash);
 	jsonw_lit(w, "response_body");
-	put_body(w, an->an_body.data, an->an_body.len, mc->answer_body,
-	    &mc->answer_hash);
+	put_body(w, an->an_body.data, an->an_body.len,
+	    preview_room(w, 0, cut), mc->answer_body, &mc->answer_hash);
 	jsonw_lit(w, "started_at");
 	chain_put_time(rq->rq_started);
 	jsonw_lit(w, "finished_at");
@@ -331,9 +389,26 @@ put_outcome(struct jsonw *w, const struct engine *en,
 	jsonw_str(w, an->an_address);
 }
 
+static void
+put_final(struct jsonw *w, const struct engine *en, struct request *rq,
+    const struct msg_record_closed *mc, const struct answer *an, enum cut cut)
+{
+	put_request(w, en, rq);
+	put_outcome(w, en, rq, mc, an, cut);
+	jsonw_end(w);
+	jsonw_lit(w, "bytes_in");
+	jsonw_uint(w, mc->bytes_in);
+	jsonw_lit(w, "bytes_out");
+	jsonw_uint(w, mc->bytes_out);
+	jsonw_lit(w, "reason");
+	jsonw_str(w, or_null(mc->reason));
+	put_decider(w, rq);
+	put_rule(w, rq);
+}
+
 /*
- * The last record of a request, with all that is known.  Without an answer,
- * it is the one that the request has kept.
+ * The last record of a request, with all that is known and has room.  Without
+ * an answer, it is the one that the request has kept.
  */
 void
 record_final(const struct engine *en, struct request *rq,
@@ -348,20 +423,14 @@ record_final(const struct engine *en, struct request *rq,
 		.an_body = { rq->rq_body[1].bl_data, rq->rq_body[1].bl_len },
 	};
 	struct jsonw		*w;
+	enum cut		 cut = CUT_NOTHING;
 
-	if ((w = chain_begin(kind, mc->at, en->en_session)) == NULL)
-		return;
-	put_request(w, en, rq);
-	put_outcome(w, en, rq, mc, an != NULL ? an : &kept);
-	jsonw_end(w);
-	jsonw_lit(w, "bytes_in");
-	jsonw_uint(w, mc->bytes_in);
-	jsonw_lit(w, "bytes_out");
-	jsonw_uint(w, mc->bytes_out);
-	jsonw_lit(w, "reason");
-	jsonw_str(w, or_null(mc->reason));
-	put_decider(w, rq);
-	put_rule(w, rq);
+	do {
+		w = chain_begin(kind, mc->at, en->en_session);
+		if (w == NULL)
+			return;
+		put_final(w, en, rq, mc, an != NULL ? an : &kept, cut);
+	} while (!chain_fits() && cut++ < CUT_HEADS);
 	chain_end();
 }
 

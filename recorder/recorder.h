@@ -36,6 +36,7 @@
 #include "jsonw.h"
 
 #define LINE_LEN_MAX		(256 * 1024)	/* with its newline */
+#define LINE_WORDS		2048	/* of it: all that is our own */
 #define HASH_HEX		64		/* SHA-256 in hex */
 #define SEQ_MAX			((UINT64_C(1) << 53) - 1)	/* of JSON */
 
@@ -80,6 +81,7 @@ void			 chain_init(void);
 const struct link	*chain_tip(void);
 void			 chain_join(const struct link *);
 struct jsonw		*chain_begin(enum record_kind, uint64_t, const char *);
+int			 chain_fits(void);
 void			 chain_end(void);
 void			 chain_session(const struct msg_record_session *);
 void			 chain_gap(const struct gap *, struct line *);

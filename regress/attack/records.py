@@ -17,8 +17,11 @@
 
 
 """The battery, part H: what must not be in a record, in a log or with a
-follower, however the request that carried it ended."""
+follower, however the request that carried it ended; and requests that want
+longer records than there can be."""
 
+import hashlib
+import json
 import pathlib
 import re
 import sys
@@ -27,7 +30,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from case import Cases  # noqa: E402
 from daemon import free_port, until  # noqa: E402
 from gate import EVIL, FINAL, GOOD, Broken, get, pair  # noqa: E402
-from standin_origin import answer  # noqa: E402
+from standin_origin import always, answer  # noqa: E402
 
 cases = Cases()
 
@@ -140,6 +143,72 @@ def secrets_of_requests(scheme):
 def context(text, found):
     at = text.find(min(found))
     return f"{len(found)}, as {text[max(0, at - 200):at + 40]!r}"
+
+
+# A byte that is no text is written as six.
+ODD = b"\xff" * 60000
+HEAD = b"".join(b"X-%d: %s\r\n" % (i, ODD[:7000]) for i in range(4))
+LINE_MAX = 256 * 1024
+
+
+def shown(text):
+    """How many odd bytes a text in a record stands for, and no others."""
+    assert set(text) <= {"\uefff"}, f"{text[:40]!a}"
+    return len(text)
+
+
+def check_heads(request):
+    for side in ("request", "response"):
+        assert request[f"{side}_headers_truncated"] is True, side
+        fields = request[f"{side}_headers"]
+        assert shown(fields["X-0"]) == 7000, side
+        assert "X-3" not in fields, side
+        body = request[f"{side}_body"]
+        assert shown(body["preview"]) > 3000 and body["bytes"] == 5000, body
+
+
+def check_bodies(request):
+    assert "request_headers_truncated" not in request, list(request)
+    assert request["request_headers"]["Content-Length"] == "60000"
+    for side in ("request", "response"):
+        body = request[f"{side}_body"]
+        assert shown(body["preview"]) > 20000, shown(body["preview"])
+        assert body["truncated"] is True and body["bytes"] == 60000
+        assert body["sha256"] == hashlib.sha256(ODD).hexdigest()
+
+
+@cases.each(["heads", "bodies"])
+def longer_than_a_line(what):
+    """What an agent and an origin say cannot end the recorder, nor go without
+    a record: it has less of it, for the file as for those who follow."""
+    extra, body, check = (HEAD, ODD[:5000], check_heads) \
+        if what == "heads" else (b"", ODD, check_bodies)
+    with pair(always(answer(body, extra=extra)),
+              settings="capture body 64K hash") as both:
+        gate = both.gate
+        events, seen = gate.spawn_ctl("-j", "events"), []
+        try:
+            until("a follower", lambda:
+                  gate.ask("status")["audit"]["followers"] == 1)
+            for path in ("/1", "/2"):
+                with both.open() as wire:
+                    assert wire.ask(both.post(path, body, "@").replace(
+                        b"@", extra, 1)).status == 200
+                check(gate.final(path=path)["request"])
+                seen += [json.loads(events.stdout.readline())
+                         for _ in range(3)]
+        finally:
+            events.kill()
+            events.communicate()
+        assert seen == gate.verified()[-6:]
+        longest = max(map(len, gate.audit.read_bytes().splitlines(True)))
+        assert LINE_MAX / 2 < longest <= LINE_MAX, longest
+        done = gate.ctl("verify", str(gate.audit))
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert gate.stop() == 0
+        # It goes on from a line of that length.
+        gate.start()
+        assert len(gate.verified()) > len(seen) + 1
 
 
 cases.main()
