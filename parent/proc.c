@@ -37,6 +37,8 @@
 
 struct procs	 procs = TAILQ_HEAD_INITIALIZER(procs);
 
+#define RECORDS_SIZE	(256 * 1024)	/* bytes, if the system permits it */
+
 static uint32_t	 last_instance;
 
 struct proc *
@@ -251,6 +253,19 @@ fail:
 	return NULL;
 }
 
+/*
+ * What an engine tells the recorder may wait while others run: as long as it
+ * does, nothing of that engine's leaves.  So there is room for some.
+ */
+static void
+proc_widen(int fd)
+{
+	int	 size = RECORDS_SIZE;
+
+	if (setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)) == -1)
+		log_warn("setsockopt SO_SNDBUF");
+}
+
 /* A side channel between two of them; an engine is named by its session. */
 static int
 proc_wire(struct proc *a, struct proc *b)
@@ -263,6 +278,8 @@ proc_wire(struct proc *a, struct proc *b)
 	if (a->pr_ipc == NULL || b->pr_ipc == NULL ||
 	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) == -1)
 		return -1;
+	if (a->pr_role == ROLE_RECORDER && b->pr_role == ROLE_ENGINE)
+		proc_widen(sv[1]);
 	ipc_send(a->pr_ipc, sv[0], CHANNEL, channel, .peer = b->pr_role,
 	    .instance = b->pr_instance, .session = session);
 	ipc_send(b->pr_ipc, sv[1], CHANNEL, channel, .peer = a->pr_role,

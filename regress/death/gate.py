@@ -283,7 +283,7 @@ def count(traffic):
 
 STILL_S = 1
 # What fits into its channel; after that nothing is sent, whatever the credit.
-CREDIT = 512
+CREDIT = 1280
 SILENT = {"policyd": 3, "recorder": CREDIT}
 
 
