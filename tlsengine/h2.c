@@ -78,7 +78,7 @@ h2_push(struct h2 *h2)
 	h2->h2_inside = false;
 }
 
-/* What is due goes to the io, which sends it at the end of this turn. */
+/* What is due goes to the io, which sends it when all has been read. */
 static void
 h2_send_now(struct h2 *h2)
 {

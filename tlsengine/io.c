@@ -15,8 +15,8 @@
  */
 
 /*
- * tlsengine runs this.  Whatever is to be sent waits for the end of a turn of
- * the event loop, and for the barrier; a connection with much to read has its
+ * tlsengine runs this.  Whatever is to be sent waits for the next turn of the
+ * event loop, and for the barrier; a connection with much to read has its
  * share of each turn.
  */
 
@@ -446,13 +446,19 @@ io_on_turn(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
+/*
+ * A timer, so that what has come meanwhile is read first: what is to be sent
+ * for that goes with this, and a peer is woken once for many.
+ */
 void
 io_flush(struct io *io)
 {
+	static const struct timeval	 at_once;
+
 	if (io->io_dirty || io->io_broken || io_empty(io))
 		return;
 	if (TAILQ_EMPTY(&dirty))
-		event_active(&turn, EV_TIMEOUT, 1);
+		event_add(&turn, &at_once);
 	io->io_dirty = true;
 	TAILQ_INSERT_TAIL(&dirty, io, io_entry);
 }

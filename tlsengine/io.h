@@ -130,7 +130,7 @@ void	*io_reserve_body(struct io *, bool, size_t *);
 void	 io_commit_body(struct io *, bool, size_t);
 /* The last bytes that were written, if none of them has gone. */
 void	*io_tail(struct io *, size_t);
-/* Send at the end of this turn of the event loop, or now. */
+/* Send when all that has come was read, or now. */
 void	 io_flush(struct io *);
 void	 io_push(struct io *);
 /* All is out; for a connection that ends after its last answer. */
