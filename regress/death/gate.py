@@ -110,8 +110,10 @@ for way in (kept, fresh, body):
 wait(good, 20)
 print("busy", flush=True)
 sys.stdin.readline()
-before = dict(good)
 bad.update(dict.fromkeys(bad, 0))
+# An answer may have come before the end and be read only now.
+wait(bad, 1)
+before = dict(good)
 wait(bad, 5)
 print(json.dumps({"good": {w: good[w] - before[w] for w in
                            ("kept", "fresh")}}), flush=True)
@@ -177,9 +179,10 @@ class Traffic(Started):
 
     def quiet(self):
         """Every connection of the origin's is over: what there is, is all."""
-        for connection in list(self.origin.connections):
+        connections = self.origin.others()
+        for connection in connections:
             assert connection.ended.wait(WAIT_S), "a connection goes on"
-        return len(self.origin.connections), len(self.origin.got())
+        return len(connections), len(self.origin.got())
 
     def refused(self):
         """The command tries on, in each way, and nothing comes of it."""

@@ -141,6 +141,8 @@ class StandinOrigin:
             self.context.set_alpn_protocols(["http/1.1"])
         self.listener = socket.create_server((address, port), backlog=128)
         self.port = self.listener.getsockname()[1]
+        self.accepted = []      # by whom
+        self.own = set()        # of those, see others()
         self.connections = []
         self.failed = []        # handshakes
         self.threads = []
@@ -167,15 +169,16 @@ class StandinOrigin:
     def accept(self):
         while True:
             try:
-                sock, _ = self.listener.accept()
+                sock, peer = self.listener.accept()
             except OSError:
                 return
-            thread = threading.Thread(target=self.run, args=(sock,),
+            self.accepted.append(peer)
+            thread = threading.Thread(target=self.run, args=(sock, peer),
                                       daemon=True)
             thread.start()
             self.threads.append(thread)
 
-    def run(self, sock):
+    def run(self, sock, peer):
         try:
             if self.context:
                 sock.settimeout(WAIT_S)
@@ -186,6 +189,7 @@ class StandinOrigin:
             sock.close()
             return
         connection = Connection(sock)
+        connection.peer = peer
         if self.context:
             connection.resumed = sock.session_reused
         self.connections.append(connection)
@@ -196,6 +200,16 @@ class StandinOrigin:
         finally:
             connection.sock.close()
             connection.ended.set()
+
+    def others(self):
+        """The connections of all who had connected before this call: they are
+        accepted in their order."""
+        with socket.create_connection(self.listener.getsockname()) as mine:
+            self.own.add(mine.getsockname())
+            until("our own turn", lambda: mine.getsockname() in self.accepted)
+        until("all are known", lambda: len(self.connections) + len(
+            self.failed) >= len(self.accepted))
+        return [c for c in self.connections if c.peer not in self.own]
 
     def got(self):
         """All bytes that ever came, of all connections."""
