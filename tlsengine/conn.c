@@ -272,11 +272,15 @@ static void
 conn_discard(struct conn *cn)
 {
 	char	 buf[4096];
-	ssize_t	 n;
+	ssize_t	 n = 1;
+	int	 i;
 
-	while ((n = io_read(&cn->cn_io, buf, sizeof(buf))) > 0)
-		continue;
-	if (n == 0 && !io_empty(&cn->cn_io))
+	for (i = 0; i < IO_SHARE && n > 0; i++)
+		n = io_read(&cn->cn_io, buf, sizeof(buf));
+	/* One that never stops would keep us from all else. */
+	if (n > 0)
+		io_again(&cn->cn_io);
+	else if (n == 0 && !io_empty(&cn->cn_io))
 		io_pause(&cn->cn_io);
 	else if (n == 0 || errno != EAGAIN)
 		conn_free(cn);
