@@ -34,7 +34,6 @@ static struct blocks	 streams = {
 };
 static unsigned int	 nstreams;
 
-
 /* ---- life and death ------------------------------------------------------ */
 
 static unsigned int
@@ -424,7 +423,8 @@ h2_reset(struct h2_stream *hs, uint32_t code)
 	if (hs->hs_closed) {
 		if (hs->hs_ex != NULL)
 			hs->hs_h2->h2_ops->on_reset(hs, code);
-		h2_stream_gone(hs);
+		if (!hs->hs_h2->h2_dead)
+			h2_stream_gone(hs);
 		return;
 	}
 	hs->hs_doomed = true;

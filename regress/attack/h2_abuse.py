@@ -28,7 +28,6 @@ import socket
 import struct
 import sys
 import threading
-import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from case import Cases  # noqa: E402
@@ -291,7 +290,7 @@ def reset_after_answer():
                 frames.until(lambda: 1 in frames.status)
                 frames.send(reset(1, NO_ERROR))
                 frames.ping()
-                time.sleep(1)
+                assert stands(lambda: len(stream.body), 1), "too much came"
                 stream.peer.send(
                     frame(WINDOW_UPDATE, 0, 0, u32(1 << 20)) +
                     frame(WINDOW_UPDATE, 0, stream.id, u32(1 << 20)))
@@ -321,7 +320,7 @@ def late_and_overdue():
             until("all are asked for",
                   lambda: len(scene.origin.streams()) > count)
             os.kill(engine, signal.SIGSTOP)
-            time.sleep(3.1)
+            assert stands(lambda: len(scene.gate.finals()), 3.1), "it runs"
             os.kill(engine, signal.SIGCONT)
             until("all have their records",
                   lambda: len(scene.gate.finals()) > count)
