@@ -26,6 +26,7 @@
 #include <string.h>
 
 #include "jsonw.h"
+#include "utf8.h"
 
 #define JSONW_SIZE_MIN	512
 
@@ -214,51 +215,15 @@ copy_plain(char *to, const uint8_t *s, size_t len)
 	return i;
 }
 
-/*
- * The length of the well-formed UTF-8 sequence at s (Unicode, table 3-7: no
- * overlong forms, no surrogates, nothing above U+10FFFF) and its code point,
- * or 0.  s[0] is not ASCII.
- */
-static size_t
-utf8_decode(const uint8_t *s, size_t len, uint32_t *cp)
+/* Above U+FFFF as a surrogate pair (RFC 8259 section 7). */
+static void
+jsonw_unseen(struct jsonw *w, uint32_t c)
 {
-	static const uint32_t	 least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t			 i, n;
-	uint32_t		 c;
-
-	if (s[0] >= 0xc2 && s[0] <= 0xdf)
-		n = 2;
-	else if (s[0] >= 0xe0 && s[0] <= 0xef)
-		n = 3;
-	else if (s[0] >= 0xf0 && s[0] <= 0xf4)
-		n = 4;
-	else
-		return 0;
-	if (n > len)
-		return 0;
-	c = s[0] & (0x7fU >> n);
-	for (i = 1; i < n; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (s[i] & 0x3f);
+	if (c > 0xffff) {
+		jsonw_escape(w, 0xd7c0 + (c >> 10));
+		c = 0xdc00 | (c & 0x3ff);
 	}
-	if (c < least[n] || c > 0x10ffff || (c >= 0xd800 && c <= 0xdfff))
-		return 0;
-	*cp = c;
-	return n;
-}
-
-/*
- * Characters that move the cursor, end the line or reorder what stands beside
- * them, so that a reader sees another record than the one that was written.
- */
-static int
-is_deceptive(uint32_t c)
-{
-	return c < 0xa0 ||			/* C1 controls */
-	    c == 0x061c || c == 0x200e || c == 0x200f ||
-	    (c >= 0x2028 && c <= 0x202e) ||	/* separators, embeddings */
-	    (c >= 0x2066 && c <= 0x2069);	/* isolates */
+	jsonw_escape(w, c);
 }
 
 static size_t
@@ -267,7 +232,7 @@ jsonw_multibyte(struct jsonw *w, const uint8_t *s, size_t len)
 	size_t		 i, n;
 	uint32_t	 c;
 
-	n = utf8_decode(s, len, &c);
+	n = utf8_decode((const char *)s, len, &c);
 	if (n == 0) {
 		jsonw_escape(w, 0xef00U | s[0]);
 		return 1;
@@ -275,8 +240,8 @@ jsonw_multibyte(struct jsonw *w, const uint8_t *s, size_t len)
 	if (c >= 0xef80 && c <= 0xefff) {
 		for (i = 0; i < n; i++)
 			jsonw_escape(w, 0xef00U | s[i]);
-	} else if (is_deceptive(c))
-		jsonw_escape(w, c);
+	} else if (utf8_unseen(c))
+		jsonw_unseen(w, c);
 	else
 		jsonw_put(w, (const char *)s, n);
 	return n;

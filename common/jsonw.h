@@ -27,8 +27,8 @@
  * returns NULL: half an object is never taken for a whole one.
  *
  * Strings are bytes, and a reader can recover which bytes they were:
- * - well-formed UTF-8 stays as it is; controls (C0, DEL, C1), line separators
- *   and bidirectional controls are escaped, as a record is read in terminals;
+ * - well-formed UTF-8 stays as it is; controls (C0, DEL) and what a person does
+ *   not see (utf8_unseen()) are escaped, as a record is read by people;
  * - a byte 0xXX that is not part of well-formed UTF-8 is written `\uefXX', the
  *   private-use character U+EFXX (XX is 80 to ff);
  * - a genuine U+EF80 to U+EFFF is written byte by byte in that same way.

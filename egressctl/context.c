@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "egressctl.h"
+#include "utf8.h"
 
 /* JSON is UTF-8, and what is not would be refused without saying where. */
 static void
@@ -33,7 +34,7 @@ check_text(const char *what, const char *s)
 	size_t		 len;
 
 	for (; *s != '\0'; s += len)
-		if ((len = utf8_decode(s, &code)) == 0)
+		if ((len = utf8_decode(s, UTF8_LEN_MAX, &code)) == 0)
 			errx(EXIT_USAGE, "%s: not UTF-8 at byte %zu", what,
 			    (size_t)(s - start) + 1);
 }

@@ -373,7 +373,6 @@ int	 verify_run(const struct invocation *);
 void	 verify_put(const cJSON *);
 
 /* visible.c */
-size_t	 utf8_decode(const char *, uint32_t *);
 size_t	 visible_put(FILE *, const char *, enum visible);
 void	 visible_put_json(FILE *, const char *);
 

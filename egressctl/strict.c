@@ -25,6 +25,7 @@
 #include <string.h>
 
 #include "egressctl.h"
+#include "utf8.h"
 
 #define DEPTH_MAX	32	/* more than the recorder can write */
 
@@ -86,7 +87,8 @@ skip_string(struct strict *st)
 				return -1;
 			st->st_at++;
 		} else {
-			if ((len = utf8_decode(st->st_at, &code)) == 0)
+			if ((len = utf8_decode(st->st_at, UTF8_LEN_MAX,
+			    &code)) == 0)
 				return -1;
 			st->st_at += len;
 		}

@@ -28,38 +28,9 @@
 #include <wctype.h>
 
 #include "egressctl.h"
+#include "utf8.h"
 
 #define VISIBLE_MAX	512	/* bytes of one string, unless VISIBLE_WHOLE */
-
-/*
- * Decodes one character of well-formed UTF-8 (RFC 3629 section 4: no
- * overlong forms, no surrogates) and returns its length, or 0.
- */
-size_t
-utf8_decode(const char *s, uint32_t *code)
-{
-	static const uint32_t	 least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	const unsigned char	*p = (const unsigned char *)s;
-	size_t			 i, len;
-
-	if (p[0] < 0x80) {
-		*code = p[0];
-		return 1;
-	}
-	if (p[0] < 0xc2 || p[0] > 0xf4)
-		return 0;
-	len = p[0] < 0xe0 ? 2 : p[0] < 0xf0 ? 3 : 4;
-	*code = p[0] & (0x7f >> len);
-	for (i = 1; i < len; i++) {
-		if ((p[i] & 0xc0) != 0x80)
-			return 0;
-		*code = *code << 6 | (p[i] & 0x3f);
-	}
-	if (*code < least[len] || *code > 0x10ffff ||
-	    (*code >= 0xd800 && *code <= 0xdfff))
-		return 0;
-	return len;
-}
 
 /* Columns that a character takes on this terminal; 0 if it must not pass. */
 static size_t
@@ -69,17 +40,14 @@ code_width(uint32_t code)
 
 	if (code < 0x80)
 		return code >= 0x20 && code < 0x7f;
-	if (strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
+	if (utf8_unseen(code) || strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
 		return 0;
 	if (!iswprint((wint_t)code) || (width = wcwidth((wchar_t)code)) < 1)
 		return 0;
 	return (size_t)width;
 }
 
-/*
- * Unicode has two dozen spaces and blank letters that nobody can tell from
- * the one between words, so a word is plain ASCII.
- */
+/* A word, which may be a name, is plain ASCII: letters have look-alikes. */
 static int
 is_allowed(char c, enum visible where)
 {
@@ -124,7 +92,7 @@ visible_put(FILE *fp, const char *s, enum visible where)
 	for (; *s != '\0' && (where == VISIBLE_WHOLE ||
 	    s - start < VISIBLE_MAX); s += len) {
 		width = 0;
-		if ((len = utf8_decode(s, &code)) == 0)
+		if ((len = utf8_decode(s, UTF8_LEN_MAX, &code)) == 0)
 			len = 1;
 		else if (is_allowed(*s, where))
 			width = code_width(code);
@@ -154,7 +122,7 @@ visible_put_json(FILE *fp, const char *s)
 	size_t		len;
 
 	for (; *s != '\0'; s += len) {
-		if ((len = utf8_decode(s, &code)) == 0) {
+		if ((len = utf8_decode(s, UTF8_LEN_MAX, &code)) == 0) {
 			len = 1;
 			code = 0xfffd;
 		} else if (code_width(code) > 0) {

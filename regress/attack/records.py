@@ -18,7 +18,7 @@
 
 """The battery, part H: what must not be in a record, in a log or with a
 follower, however the request that carried it ended; and requests that want
-longer records than there can be."""
+longer records than there can be.  Part K: what nobody sees in one."""
 
 import hashlib
 import json
@@ -209,6 +209,32 @@ def longer_than_a_line(what):
         # It goes on from a line of that length.
         gate.start()
         assert len(gate.verified()) > len(seen) + 1
+
+
+UNSEEN = "".join(map(chr, (0x200b, 0xfeff, 0x2060, 0xad, 0x202e, 0x2066,
+                           0x2028, 0xfe0f, 0x3164, 0xe0041, 0xe007f,
+                           0xe0100, 0x10fffd)))
+
+
+@cases.case
+def unseen():
+    """What a person does not see, in fields, bodies and paths of both sides:
+    no record shows it raw, and none has lost it."""
+    said = f"a{UNSEEN}b"
+    field = f"X-Said: {said}\r\n".encode()
+    with pair(always(answer(said.encode(), extra=field)),
+              settings="capture body 1K") as both:
+        with both.open() as wire:
+            assert wire.ask(both.post("/1", said.encode(), "@").replace(
+                b"@", field, 1)).status == 200
+        ask(both, both.get(f"/{UNSEEN}"))
+        request = both.gate.final(path="/1")["request"]
+        for side in ("request", "response"):
+            assert request[f"{side}_headers"]["X-Said"] == said, request
+            assert request[f"{side}_body"]["preview"] == said, request
+        raw = both.gate.audit.read_text()
+        found = [f"U+{ord(c):04X}" for c in UNSEEN if c in raw]
+        assert not found, f"raw in the audit file: {found}"
 
 
 cases.main()

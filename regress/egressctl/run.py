@@ -812,7 +812,7 @@ def events_fields_cannot_be_faked(b):
     assert shown(b, record("gap", reason="a\u00a0rule=1/allow",
                            request=request(path="/\u3000in=1"))) == [
         r"GET     https://api.github.com/\343\200\200in=1  "
-        'reason="a\u00a0rule=1/allow"']
+        r'reason="a\302\240rule=1/allow"']
 
 
 HOSTILE = "\033]0;x\a\r\n\t\x7f\x9b2J\u202eabc\u200b\u2028\\é中"
@@ -837,6 +837,24 @@ def events_escape(b):
     out = b.ask(streaming(fields), "events").out.decode()
     assert out.count("\n") == 1
     assert all(c.isprintable() for c in out[:-1]), repr(out)
+
+
+UNSEEN = ("\u00a0", "\u00ad", "\u034f", "\u115f", "\u180e", "\u200b",
+          "\u2028", "\u202e", "\u2060", "\u2066", "\u2800", "\u3000",
+          "\u3164", "\ue000", "\ufe0f", "\ufeff", "\uffa0", "\ufff9",
+          "\U0001d173", "\U000e0041", "\U000e0100", "\U000f0000")
+
+
+@case
+def events_unseen(b):
+    """What a person does not see is shown, in words and in text."""
+    for c in UNSEEN:
+        seen = "".join(f"\\{byte:03o}" for byte in c.encode())
+        line = shown(b, record("gap", reason=f"a{c}b c",
+                               request=request(path="/" + c)))
+        assert line[0].split() == [
+            "GET", f"https://api.github.com/{seen}", f'reason="a{seen}b',
+            'c"'], (hex(ord(c)), line)
 
 
 @case

@@ -124,10 +124,9 @@ TEST(utf8_stays)
 	check_string("b\xc3\xbc" "cher", 7, "\"b\xc3\xbc" "cher\"");
 	check_string("\xe2\x82\xac", 3, "\"\xe2\x82\xac\"");
 	check_string("\xf0\x9f\x98\x80", 4, "\"\xf0\x9f\x98\x80\"");
-	check_string("\xf4\x8f\xbf\xbf", 4, "\"\xf4\x8f\xbf\xbf\"");
-	check_string("\xc2\xa0", 2, "\"\xc2\xa0\"");
-	check_string("\xee\xbd\xbf", 3, "\"\xee\xbd\xbf\"");
-	check_string("\xef\x80\x80", 3, "\"\xef\x80\x80\"");
+	check_string("\xc2\xa1", 2, "\"\xc2\xa1\"");
+	check_string("\xe2\x80\x90", 3, "\"\xe2\x80\x90\"");
+	check_string("\xef\xbf\xbd", 3, "\"\xef\xbf\xbd\"");
 }
 
 TEST(deceptive_is_escaped)
@@ -136,6 +135,34 @@ TEST(deceptive_is_escaped)
 	check_string("\xc2\x85\xc2\x9b", 4, "\"\\u0085\\u009b\"");
 	check_string("\xe2\x80\xae\xe2\x81\xa6", 6, "\"\\u202e\\u2066\"");
 	check_string("\xd8\x9c\xe2\x80\x8f", 5, "\"\\u061c\\u200f\"");
+}
+
+/* ATTACKS K: what takes no room, or the room of a space, or is a tag. */
+TEST(unseen_is_escaped)
+{
+	static const struct {
+		const char	*in, *out;
+	} cases[] = {
+		{ "a\xe2\x80\x8b" "b", "\"a\\u200bb\"" },	/* zero width */
+		{ "\xef\xbb\xbf", "\"\\ufeff\"" },
+		{ "\xe2\x81\xa0", "\"\\u2060\"" },		/* word joiner */
+		{ "\xc2\xad", "\"\\u00ad\"" },
+		{ "\xc2\xa0", "\"\\u00a0\"" },
+		{ "\xe3\x80\x80", "\"\\u3000\"" },
+		{ "\xe3\x85\xa4", "\"\\u3164\"" },
+		{ "\xef\xb8\x8f", "\"\\ufe0f\"" },		/* selectors */
+		{ "\xf3\xa0\x84\x80", "\"\\udb40\\udd00\"" },
+		{ "\xf3\xa0\x81\x81", "\"\\udb40\\udc41\"" }, /* tag A */
+		{ "\xf0\x9d\x85\xb3", "\"\\ud834\\udd73\"" },
+		{ "\xf4\x8f\xbf\xbf", "\"\\udbff\\udfff\"" },
+		{ "\xf0\x9f\xbf\xbe", "\"\\ud83f\\udffe\"" },
+		{ "\xee\xbd\xbf", "\"\\uef7f\"" },		/* private */
+		{ "\xef\x80\x80", "\"\\uf000\"" },
+	};
+	size_t	 i;
+
+	for (i = 0; i < NITEMS(cases); i++)
+		check_string(cases[i].in, strlen(cases[i].in), cases[i].out);
 }
 
 TEST(bytes_that_are_not_utf8)
@@ -213,10 +240,29 @@ utf8_encode(uint8_t *out, uint32_t c)
 		out[1] = (uint8_t)(0x80 | (c & 0x3f));
 		return 2;
 	}
-	out[0] = (uint8_t)(0xe0 | c >> 12);
-	out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
-	out[2] = (uint8_t)(0x80 | (c & 0x3f));
-	return 3;
+	if (c < 0x10000) {
+		out[0] = (uint8_t)(0xe0 | c >> 12);
+		out[1] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
+		out[2] = (uint8_t)(0x80 | (c & 0x3f));
+		return 3;
+	}
+	out[0] = (uint8_t)(0xf0 | c >> 18);
+	out[1] = (uint8_t)(0x80 | (c >> 12 & 0x3f));
+	out[2] = (uint8_t)(0x80 | (c >> 6 & 0x3f));
+	out[3] = (uint8_t)(0x80 | (c & 0x3f));
+	return 4;
+}
+
+/* The four digits at *at, which moves to the last of them. */
+static uint32_t
+read_unit(const char *doc, size_t len, size_t *at)
+{
+	char	 hex[5] = "";
+
+	CHECK(*at + 4 < len - 1);
+	memcpy(hex, doc + *at + 1, 4);
+	*at += 4;
+	return (uint32_t)strtoul(hex, NULL, 16);
 }
 
 /* What jsonw.h says a reader may do: back to the bytes. */
@@ -224,7 +270,6 @@ static size_t
 read_back(const char *doc, size_t len, uint8_t *out)
 {
 	static const char	 from[] = "\"\\bfnrt", to[] = "\"\\\b\f\n\r\t";
-	char			 hex[5] = "";
 	uint32_t		 c;
 	size_t			 i, n = 0;
 
@@ -241,10 +286,13 @@ read_back(const char *doc, size_t len, uint8_t *out)
 			out[n++] = (uint8_t)to[strchr(from, doc[i]) - from];
 			continue;
 		}
-		CHECK(i + 4 < len - 1);
-		memcpy(hex, doc + i + 1, 4);
-		c = (uint32_t)strtoul(hex, NULL, 16);
-		i += 4;
+		c = read_unit(doc, len, &i);
+		if (c >= 0xd800 && c <= 0xdbff) {
+			CHECK_MEM(doc + i + 1, 2, "\\u", 2);
+			i += 2;
+			c = ((c - 0xd7c0) << 10) +
+			    (read_unit(doc, len, &i) & 0x3ff);
+		}
 		if (c >= 0xef80 && c <= 0xefff)
 			out[n++] = (uint8_t)c;
 		else
@@ -257,7 +305,7 @@ TEST(bytes_can_be_recovered)
 {
 	/* Bytes that start, continue and break sequences come up often. */
 	static const uint8_t	 likely[] = { 0xc2, 0xe2, 0xee, 0xef, 0xf0,
-	    0xf4, 0xed, 0x80, 0x9f, 0xa8, 0xbe, 0xbf, '"', '\\', 0 };
+	    0xf3, 0xf4, 0xed, 0x80, 0xa0, 0x9f, 0xa8, 0xbe, 0xbf, '"', '\\', 0 };
 	struct jsonw		 w;
 	uint8_t			 in[64], back[sizeof(in) * 6];
 	const char		*doc;
