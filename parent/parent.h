@@ -175,6 +175,8 @@ const struct bounds *runtime_bounds(const struct runtime *);
 /* place.c */
 int		 place_open(const char *, uid_t, struct why *);
 int		 place_check(const char *, uid_t, struct why *);
+int		 place_file(const char *, int, mode_t, struct why *);
+int		 place_read(const char *, struct why *);
 
 /* bound.c */
 struct bound;

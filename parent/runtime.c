@@ -204,16 +204,16 @@ audit_open(struct runtime *rt, const char *path, const struct runtime *old,
     struct why *why)
 {
 	struct stat	 st;
+	struct why	 where;
 
 	if (path == NULL)
 		return 0;
-	rt->rt_audit = open(path, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW |
-	    O_NONBLOCK | O_CLOEXEC, 0640);
-	if (rt->rt_audit == -1 || fstat(rt->rt_audit, &st) == -1)
+	rt->rt_audit = place_file(path, O_RDWR | O_APPEND, 0640, &where);
+	if (rt->rt_audit == -1)
+		return why_set(why, "audit file %s", where.text);
+	if (fstat(rt->rt_audit, &st) == -1)
 		return why_set(why, "audit file %s: %s", path,
 		    strerror(errno));
-	if (!S_ISREG(st.st_mode))
-		return why_set(why, "audit file %s: not a regular file", path);
 	rt->rt_audit_dev = st.st_dev;
 	rt->rt_audit_ino = st.st_ino;
 	if (old != NULL && old->rt_audit_ino == st.st_ino &&
@@ -232,11 +232,11 @@ audit_open(struct runtime *rt, const char *path, const struct runtime *old,
 static int
 file_read(const struct conf_pos *pos, const char *path, struct why *why)
 {
-	int	 fd;
+	struct why	 where;
+	int		 fd;
 
-	if ((fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)) == -1)
-		why_set(why, "%s:%u: %s: %s", pos->p_file, pos->p_line, path,
-		    strerror(errno));
+	if ((fd = place_read(path, &where)) == -1)
+		why_set(why, "%s:%u: %s", pos->p_file, pos->p_line, where.text);
 	return fd;
 }
 

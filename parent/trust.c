@@ -44,12 +44,13 @@ trust_bundle(const struct config *conf, const struct conf_session *ss)
 static int
 send_file(struct proc *pr, enum file_kind what, const char *path)
 {
-	int	 fd;
+	struct why	 why;
+	int		 fd;
 
 	if (path == NULL)
 		return 0;
-	if ((fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)) == -1) {
-		log_warn("session %s: %s", pr->pr_session->se_name, path);
+	if ((fd = place_read(path, &why)) == -1) {
+		log_warnx("session %s: %s", pr->pr_session->se_name, why.text);
 		return -1;
 	}
 	ipc_send(pr->pr_ipc, fd, CONF_FILE, conf_file, .what = what);
@@ -86,9 +87,10 @@ static int
 write_file(int dir, const char *name, const char *bundle, const void *data,
     size_t len)
 {
-	char	 tmp[NAME_LEN], buf[16384];
-	ssize_t	 n = 0;
-	int	 in = -1, out, rv = -1;
+	struct why	 why;
+	char		 tmp[NAME_LEN], buf[16384];
+	ssize_t		 n = 0;
+	int		 in = -1, out, rv = -1;
 
 	snprintf(tmp, sizeof(tmp), ".%s.new", name);
 	unlinkat(dir, tmp, 0);
@@ -96,8 +98,11 @@ write_file(int dir, const char *name, const char *bundle, const void *data,
 	if (out == -1)
 		goto done;
 	if (bundle != NULL) {
-		if ((in = open(bundle, O_RDONLY | O_CLOEXEC)) == -1)
+		/* Everybody may read the copy. */
+		if ((in = place_read(bundle, &why)) == -1) {
+			log_warnx("trust directory: %s", why.text);
 			goto done;
+		}
 		while ((n = read(in, buf, sizeof(buf))) > 0)
 			if (write(out, buf, n) != n)
 				goto done;

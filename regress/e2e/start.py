@@ -252,6 +252,9 @@ def engine_does_not_start():
                 "session edge: its engine does not start")
 
 
+NOBODY = 65534
+
+
 def for_root():
     if os.geteuid() != 0:
         raise Skip("only root has to be careful")
@@ -291,11 +294,11 @@ def unsafe(daemon, kind):
     inner = place / "inner"
     if kind == "owned":
         inner.mkdir()
-        os.chown(inner, 65534, 65534)
+        os.chown(inner, NOBODY, NOBODY)
         return inner, inner
     if kind == "above":
         inner.mkdir()
-        os.chown(place, 65534, 65534)
+        os.chown(place, NOBODY, NOBODY)
         return inner, place
     if kind == "writable":
         place.chmod(0o777)
@@ -304,13 +307,14 @@ def unsafe(daemon, kind):
     target = daemon.dir / "target"
     target.mkdir()
     inner.symlink_to(target)
-    os.chown(inner, 65534, 65534, follow_symlinks=False)
+    os.chown(inner, NOBODY, NOBODY, follow_symlinks=False)
     return inner, inner
 
 
 @cases.each(["owned", "above", "writable", "link"])
 def unsafe_place(kind):
-    """Root puts neither sockets nor trust where others have their hands."""
+    """Root puts no socket, no trust and no records where others have their
+    hands."""
     for_root()
     with prepared() as daemon:
         place, named = unsafe(daemon, kind)
@@ -321,8 +325,83 @@ def unsafe_place(kind):
         with_files(daemon)
         safe, daemon.socket = daemon.socket, place / "egressd.sock"
         refused(daemon, daemon.socket, f"{named}: ", "root leaves no")
-        assert list(place.iterdir()) == []
         daemon.socket = safe
+        daemon.audit = place / "audit.log"
+        with_files(daemon)
+        refused(daemon, f"audit file {daemon.audit}: {named}: ",
+                "root leaves no")
+        assert list(place.iterdir()) == []
+
+
+@cases.each(["theirs", "hard", "symbolic"])
+def audit_file_put_there(kind):
+    """In a directory where all make files, one that is not root's own."""
+    for_root()
+    with prepared() as daemon:
+        common, target = daemon.dir / "common", daemon.dir / "target"
+        common.mkdir()
+        common.chmod(0o1777)
+        target.write_text("")
+        daemon.audit = common / "audit.log"
+        if kind == "theirs":
+            daemon.audit.write_text("")
+            os.chown(daemon.audit, NOBODY, NOBODY)
+        elif kind == "hard":
+            daemon.audit.hardlink_to(target)
+        else:
+            daemon.audit.symlink_to(target)
+        daemon.write(POLICY)
+        refused(daemon, f"audit file {daemon.audit}: ")
+        assert target.read_text() == ""
+        daemon.audit.unlink()
+        daemon.start()
+        daemon.verified()
+        assert daemon.stop() == 0
+
+
+DECIDER = """decider "d" webhook {{ url "https://x.example/" key file "{}" }}
+policy "open" {{ decide "d" timeout 1s }}
+session "edge" {{ listen on 127.0.0.1 port 15001 policy "open" }}
+"""
+
+
+@cases.each(["all", "trust", "cert", "key", "decider"])
+def file_by_a_link(what):
+    """A link of another user's does not lead root to a file of root's; to one
+    of that user's it does, and so does a link of root's."""
+    for_root()
+
+    def name(path):
+        if what == "decider":
+            daemon.write(DECIDER.format(path))
+        else:
+            with_files(daemon, **{what: path})
+
+    with prepared() as daemon:
+        root = authority()
+        home, theirs = daemon.dir / "home", daemon.dir / "home" / "theirs"
+        link, target = home / "link", daemon.dir / "target"
+        home.mkdir()
+        text = "sesame\n" if what == "decider" else \
+            (root.key if what == "key" else root.cert).read_text()
+        for copy in (theirs, target):
+            copy.write_text(text)
+            copy.chmod(0o600)
+        os.chown(theirs, NOBODY, NOBODY)
+        for at in (target, "../target", daemon.dir / "home" / ".." / "target"):
+            link.symlink_to(at)
+            os.chown(link, NOBODY, NOBODY, follow_symlinks=False)
+            name(link)
+            refused(daemon, f"{daemon.conf}:", f"{link}: ",
+                    f"a link of uid {NOBODY}")
+            link.unlink()
+        for owner, at in ((NOBODY, theirs), (0, target)):
+            link.symlink_to(at)
+            os.chown(link, owner, owner, follow_symlinks=False)
+            name(link)
+            daemon.start()
+            assert daemon.stop() == 0
+            link.unlink()
 
 
 @cases.case
