@@ -48,6 +48,7 @@ enum role {
 #define R_CHILDREN	(R_VOTERS | R_ENGINE)
 
 #define NAME_LEN	64	/* of a session, policy, decider, ... */
+#define FINGERPRINT_LEN	64	/* of a CA: hexadecimal SHA-256 */
 #define HOST_LEN	253
 #define ADDRESS_LEN	64	/* printed, with a prefix length */
 #define PATH_LEN	1024

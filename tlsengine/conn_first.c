@@ -132,6 +132,33 @@ conn_secure(struct conn *cn, const struct hello *he)
 		conn_handshake(cn);
 }
 
+/* Before the handshake an alert is plain (RFC 8446, 5.1). */
+void
+conn_alert(struct conn *cn, unsigned char description)
+{
+	const unsigned char	 alert[] = {
+		0x15, 0x03, 0x03, 0, 2, SSL3_AL_FATAL, description
+	};
+
+	io_put(&cn->cn_io, alert, sizeof(alert));
+	io_flush(&cn->cn_io);
+	conn_last(cn);
+}
+
+/* No leaf could be had.  An end of the CA is for the operator to mend. */
+static void
+conn_no_leaf(struct conn *cn)
+{
+	if (!mint_expired(mint)) {
+		conn_not_http(cn, "bad_request");
+		return;
+	}
+	if (raw_refuse(cn, "ca_expired"))
+		return;
+	conn_report(cn, RECORD_REQUEST_FAILED, PROTOCOL_TLS, "ca_expired");
+	conn_alert(cn, SSL_AD_CERTIFICATE_EXPIRED);
+}
+
 void
 conn_handshake(struct conn *cn)
 {
@@ -141,7 +168,7 @@ conn_handshake(struct conn *cn)
 	    mint_use(mint, ssl, cn->cn_place.pc_host) == -1) {
 		SSL_free(ssl);
 		ERR_clear_error();
-		conn_not_http(cn, "bad_request");
+		conn_no_leaf(cn);
 		return;
 	}
 	ERR_clear_error();
@@ -198,7 +225,9 @@ conn_first(struct conn *cn)
 static bool
 rejected_ca(int alert)
 {
-	return alert == 42 || alert == 46 || alert == 48;
+	return alert == SSL_AD_BAD_CERTIFICATE ||
+	    alert == SSL_AD_CERTIFICATE_EXPIRED ||
+	    alert == SSL_AD_CERTIFICATE_UNKNOWN || alert == SSL_AD_UNKNOWN_CA;
 }
 
 void

@@ -311,14 +311,10 @@ raw_end(struct exchange *ex, const struct trailers *tr)
 	raw_settle(ex);
 }
 
-/* Before the handshake an alert is plain (RFC 8446, 5.1). */
 static void
 raw_cut(struct exchange *ex)
 {
-	static const unsigned char	 access_denied[] = {
-		0x15, 0x03, 0x03, 0, 2, 2, 49
-	};
-	struct conn			*cn = ex->ex_conn;
+	struct conn	*cn = ex->ex_conn;
 
 	cn->cn_ex = NULL;
 	if (ex->ex_answered || !hello_read(cn) ||
@@ -326,9 +322,7 @@ raw_cut(struct exchange *ex)
 		conn_reset(cn);
 		return;
 	}
-	io_put(&cn->cn_io, access_denied, sizeof(access_denied));
-	io_flush(&cn->cn_io);
-	conn_last(cn);
+	conn_alert(cn, SSL_AD_ACCESS_DENIED);
 }
 
 static void

@@ -33,10 +33,22 @@
 #include "hostname.h"
 #include "leafcache.h"
 #include "mint.h"
+#include "role.h"
 
-#define MINT_BACKDATE_S		(60 * 60)		/* slow clocks */
-#define MINT_LEAF_MAX_S		(397L * 24 * 60 * 60)	/* clients' limit */
-#define MINT_LEAF_RENEW_S	(30L * 24 * 60 * 60)
+/*
+ * A CA made here dies with its engine and is loaded by clients once: an end of
+ * its own would protect nobody and cut off a session that lives longer.  Both
+ * dates leave room for a clock that is set right while the session runs.
+ *
+ * Leaves are minted anew long before they end, and the slack on both sides is
+ * for clients on machines whose clocks are wrong.
+ */
+#define DAY_S			(24L * 60 * 60)
+#define MINT_CA_BEFORE_S	(365 * DAY_S)
+#define MINT_CA_AFTER_S		(3650 * DAY_S)
+#define MINT_LEAF_BEFORE_S	DAY_S
+#define MINT_LEAF_AFTER_S	(7 * DAY_S)
+#define MINT_LEAF_RENEW_S	DAY_S
 #define MINT_PEM_MAX		(256 * 1024)
 #define MINT_CHAIN_MAX		8
 #define MINT_SECURITY_BITS	112
@@ -63,7 +75,7 @@ struct mint {
 	size_t			 mt_pemlen;
 	unsigned char		*mt_der;
 	size_t			 mt_derlen;
-	char			 mt_fingerprint[MINT_FINGERPRINT_LEN + 1];
+	char			 mt_fingerprint[FINGERPRINT_LEN + 1];
 	struct leafcache	 mt_leaves;
 	uint64_t		 mt_hits;
 	uint64_t		 mt_misses;
@@ -143,25 +155,21 @@ mint_ready(struct mint *mt)
 }
 
 struct mint *
-mint_new(const char *session_id, time_t not_after, const char **why)
+mint_new(const char *session_id, const char **why)
 {
 	struct mint		*mt;
 	struct cert_issuer	*ci;
 	time_t			 now = time(NULL);
 
-	if (not_after <= now) {
-		*why = "the session has ended already";
-		return NULL;
-	}
 	*why = "the CA could not be made";
 	if ((mt = calloc(1, sizeof(*mt))) == NULL)
 		return NULL;
-	mt->mt_not_before = now - MINT_BACKDATE_S;
-	mt->mt_not_after = not_after;
+	mt->mt_not_before = now - MINT_CA_BEFORE_S;
+	mt->mt_not_after = now + MINT_CA_AFTER_S;
 	ci = &mt->mt_issuer;
 	if ((ci->ci_key = cert_key()) != NULL &&
 	    (ci->ci_cert = cert_ca(ci->ci_key, session_id, mt->mt_not_before,
-	    not_after)) != NULL && mint_ready(mt) == 0) {
+	    mt->mt_not_after)) != NULL && mint_ready(mt) == 0) {
 		*why = NULL;
 		return mt;
 	}
@@ -256,24 +264,34 @@ get_time(const ASN1_TIME *at, time_t *t)
 	return (*t = timegm(&tm)) == -1 ? -1 : 0;
 }
 
-static const char *
-dates_fault(struct mint *mt, time_t not_after)
+/* A client refuses a chain as soon as it refuses one certificate of it. */
+static int
+chain_dates(struct mint *mt)
 {
-	X509	*ca = mt->mt_issuer.ci_cert;
-	time_t	 now = time(NULL);
+	X509	*cert = mt->mt_issuer.ci_cert;
+	time_t	 from, to;
+	int	 i = 0;
 
-	if (get_time(X509_get0_notBefore(ca), &mt->mt_not_before) == -1 ||
-	    get_time(X509_get0_notAfter(ca), &mt->mt_not_after) == -1)
+	for (; cert != NULL; cert = sk_X509_value(mt->mt_chain, i++)) {
+		if (get_time(X509_get0_notBefore(cert), &from) == -1 ||
+		    get_time(X509_get0_notAfter(cert), &to) == -1)
+			return -1;
+		if (i == 0 || from > mt->mt_not_before)
+			mt->mt_not_before = from;
+		if (i == 0 || to < mt->mt_not_after)
+			mt->mt_not_after = to;
+	}
+	return 0;
+}
+
+static const char *
+dates_fault(struct mint *mt)
+{
+	if (chain_dates(mt) == -1)
 		return "CA certificate has an unreadable date";
-	if (mt->mt_not_before > now)
+	if (mt->mt_not_before > time(NULL))
 		return "CA certificate is not valid yet";
-	if (mt->mt_not_after <= now)
-		return "CA certificate has expired";
-	if (not_after <= now)
-		return "the session has ended already";
-	if (mt->mt_not_after > not_after)
-		mt->mt_not_after = not_after;
-	return NULL;
+	return mint_expired(mt) ? "CA certificate has expired" : NULL;
 }
 
 static const char *
@@ -302,7 +320,7 @@ ca_fault(struct mint *mt)
 
 static const char *
 load(struct mint *mt, const void *cert, size_t certlen, const void *key,
-    size_t keylen, time_t not_after)
+    size_t keylen)
 {
 	struct cert_issuer	*ci = &mt->mt_issuer;
 	const char		*fault;
@@ -313,14 +331,14 @@ load(struct mint *mt, const void *cert, size_t certlen, const void *key,
 	if ((ci->ci_key = read_key(key, keylen)) == NULL)
 		return "CA key is not valid PEM without a passphrase";
 	if ((fault = ca_fault(mt)) != NULL ||
-	    (fault = dates_fault(mt, not_after)) != NULL)
+	    (fault = dates_fault(mt)) != NULL)
 		return fault;
 	return mint_ready(mt) == -1 ? "the CA could not be used" : NULL;
 }
 
 struct mint *
 mint_load(const void *cert, size_t certlen, const void *key, size_t keylen,
-    time_t not_after, const char **why)
+    const char **why)
 {
 	struct mint	*mt;
 
@@ -328,7 +346,7 @@ mint_load(const void *cert, size_t certlen, const void *key, size_t keylen,
 		*why = "out of memory";
 		return NULL;
 	}
-	if ((*why = load(mt, cert, certlen, key, keylen, not_after)) == NULL) {
+	if ((*why = load(mt, cert, certlen, key, keylen)) == NULL) {
 		ERR_clear_error();
 		return mt;
 	}
@@ -351,11 +369,10 @@ is_canonical(const char *name)
 static X509 *
 new_cert(struct mint *mt, const char *name, time_t now)
 {
-	time_t	 from = now - MINT_BACKDATE_S, to;
+	time_t	 from = now - MINT_LEAF_BEFORE_S, to = now + MINT_LEAF_AFTER_S;
 
 	if (from < mt->mt_not_before)
 		from = mt->mt_not_before;
-	to = from + MINT_LEAF_MAX_S;
 	if (to > mt->mt_not_after)
 		to = mt->mt_not_after;
 	return cert_leaf(&mt->mt_issuer, name, from, to);
@@ -383,16 +400,23 @@ new_leaf(struct mint *mt, const char *name, time_t now)
 	return leaf;
 }
 
+/* Young by a clock that may have been set back since it was made. */
+static int
+leaf_fresh(const struct leaf *leaf, time_t now)
+{
+	return now >= leaf->lf_made && now - leaf->lf_made < MINT_LEAF_RENEW_S;
+}
+
 static struct leaf *
 get_leaf(struct mint *mt, const char *name)
 {
 	struct leaf	*leaf;
 	time_t		 now = time(NULL);
 
-	if (now >= mt->mt_not_after)
+	if (mint_expired(mt))
 		return NULL;
 	if ((leaf = leafcache_find(&mt->mt_leaves, name)) != NULL) {
-		if (now - leaf->lf_made < MINT_LEAF_RENEW_S) {
+		if (leaf_fresh(leaf, now)) {
 			mt->mt_hits++;
 			return leaf;
 		}
@@ -524,6 +548,12 @@ time_t
 mint_not_after(const struct mint *mt)
 {
 	return mt->mt_not_after;
+}
+
+int
+mint_expired(const struct mint *mt)
+{
+	return time(NULL) >= mt->mt_not_after;
 }
 
 void

@@ -41,8 +41,6 @@ struct mint;
 /* Leaves kept; one costs about 4 KiB. */
 #define MINT_LEAVES_MAX		1024
 
-#define MINT_FINGERPRINT_LEN	64	/* hexadecimal SHA-256 */
-
 struct mint_stats {
 	uint64_t	 ms_hits;
 	uint64_t	 ms_misses;
@@ -59,17 +57,16 @@ struct mint_stats {
 int		 mint_warm(void);
 
 /*
- * Both return NULL with *why pointing to a constant text.  not_after is the
- * end of the session: no leaf, and no CA made here, outlives it.
+ * Both return NULL with *why pointing to a constant text.  A CA made here ends
+ * later than any session; no leaf outlives its CA.
  *
  * mint_load() takes the CA from PEM: the first certificate is the CA, others
  * after it are its chain.  The key is not encrypted.  The bytes remain the
  * caller's, to wipe.
  */
-struct mint	*mint_new(const char *session_id, time_t not_after,
-		    const char **why);
+struct mint	*mint_new(const char *session_id, const char **why);
 struct mint	*mint_load(const void *cert, size_t certlen, const void *key,
-		    size_t keylen, time_t not_after, const char **why);
+		    size_t keylen, const char **why);
 void		 mint_free(struct mint *);
 
 /*
@@ -102,7 +99,10 @@ int		 mint_use(struct mint *, SSL *, const char *name);
 const char	*mint_ca_pem(const struct mint *, size_t *len);
 const unsigned char *mint_ca_der(const struct mint *, size_t *len);
 const char	*mint_ca_fingerprint(const struct mint *);
+
+/* The end of the CA, or of the first of its chain to end. */
 time_t		 mint_not_after(const struct mint *);
+int		 mint_expired(const struct mint *);
 
 void		 mint_stats(const struct mint *, struct mint_stats *);
 

@@ -23,7 +23,6 @@
  * everything that will be done later is done once now, and has to succeed.
  */
 
-#include <time.h>
 
 #include <openssl/crypto.h>
 #include <openssl/err.h>
@@ -115,7 +114,7 @@ mint_warm(void)
 	/* What a session accepts is not for a file that nobody named to say. */
 	if (!OPENSSL_init_ssl(OPENSSL_INIT_NO_LOAD_CONFIG, NULL))
 		return -1;
-	if ((mt = mint_new("warm", time(NULL) + 60, &why)) != NULL &&
+	if ((mt = mint_new("warm", &why)) != NULL &&
 	    (sctx = mint_server_ctx(mt)) != NULL &&
 	    (cctx = client_ctx(mt)) != NULL &&
 	    rehearse(mt, sctx, cctx, TLS1_2_VERSION) == 0 &&

@@ -23,20 +23,15 @@
 #include <string.h>
 #include <time.h>
 
-#include "jks.h"
 #include "log.h"
 #include "tlsengine.h"
 
-#define SESSION_S	(8 * 3600)	/* life of a CA that we make */
 #define HEAP_KEEP	(4 * 1024 * 1024)	/* bytes */
-#define JAVA_PASSWORD	"changeit"	/* Java's own default; no secret */
 
 struct settings		 settings;
 uint64_t		 generation;
 struct ipc		*policyd;
 struct ipc		*recorder;
-struct mint		*mint;
-SSL_CTX			*server_ctx;
 
 static struct settings	 candidate;
 static uint64_t		 candidate_generation;
@@ -100,21 +95,6 @@ tlsengine_begin(uint64_t gen)
 	verdict_forget();
 }
 
-static int
-choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *outlen,
-    const unsigned char *in, unsigned int inlen, void *arg)
-{
-	static const unsigned char	 ours[] = "\x02h2\x08http/1.1";
-	unsigned char			*chosen;
-
-	(void)ssl, (void)arg;
-	if (SSL_select_next_proto(&chosen, outlen, ours, sizeof(ours) - 1, in,
-	    inlen) != OPENSSL_NPN_NEGOTIATED)
-		return SSL_TLSEXT_ERR_NOACK;
-	*out = chosen;
-	return SSL_TLSEXT_ERR_OK;
-}
-
 /* What origins are verified against. */
 const struct secret *
 trust_bundle(void)
@@ -122,57 +102,15 @@ trust_bundle(void)
 	return files[FILE_TRUST];
 }
 
-/* The CA as Java reads it; the caller frees. */
-unsigned char *
-trust_java(size_t *len)
-{
-	struct jks_entry	 entry = { .je_alias = "egressd" };
-	unsigned char		*java;
-
-	entry.je_der = mint_ca_der(mint, &entry.je_derlen);
-	if (jks_write(&entry, 1, JAVA_PASSWORD, time(NULL), &java, len) == -1)
-		fatalx("session %s: Java trust store", child_session);
-	return java;
-}
-
-static void
-publish_trust(void)
-{
-	unsigned char	*java;
-	size_t		 len, javalen;
-
-	java = trust_java(&javalen);
-	ipc_send(child_parent, -1, ENGINE_TRUST, engine_trust,
-	    .ca = mint_ca_pem(mint, &len), .java = { java, javalen });
-	free(java);
-}
-
-/* The CA is made here, or given; its key is nowhere else. */
-static void
-make_mint(void)
-{
-	time_t		 end = time(NULL) + SESSION_S;
-	const char	*why;
-
-	if (files[FILE_CERTIFICATE] != NULL && files[FILE_KEY] != NULL)
-		mint = mint_load(files[FILE_CERTIFICATE]->sc_data,
-		    files[FILE_CERTIFICATE]->sc_len, files[FILE_KEY]->sc_data,
-		    files[FILE_KEY]->sc_len, end, &why);
-	else
-		mint = mint_new(child_session, end, &why);
-	if (mint == NULL)
-		fatalx("session %s: CA: %s", child_session, why);
-	if ((server_ctx = mint_server_ctx(mint)) == NULL)
-		fatalx("session %s: no TLS context", child_session);
-	SSL_CTX_set_alpn_select_cb(server_ctx, choose_protocol, NULL);
-	log_info("session %s: CA %s", child_session, mint_ca_fingerprint(mint));
-	publish_trust();
-}
-
+/* A file that is offered is the one in force, or there is neither. */
 static bool
-same_file(const struct secret *a, const struct secret *b)
+same_file(enum file_kind kind)
 {
-	return a != NULL && b != NULL && a->sc_len == b->sc_len &&
+	const struct secret	*a = files[kind], *b = offered[kind];
+
+	if (a == NULL || b == NULL)
+		return a == b;
+	return a->sc_len == b->sc_len &&
 	    memcmp(a->sc_data, b->sc_data, a->sc_len) == 0;
 }
 
@@ -181,7 +119,7 @@ take_files(void)
 {
 	static const char	 mark[] = "-----BEGIN CERTIFICATE-----";
 	const struct secret	*trust = offered[FILE_TRUST];
-	bool			 same = same_file(trust, files[FILE_TRUST]);
+	bool			 same = same_file(FILE_TRUST);
 	size_t			 i;
 
 	if (trust == NULL || memmem(trust->sc_data, trust->sc_len, mark,
@@ -201,18 +139,22 @@ take_files(void)
 static void
 tlsengine_commit(void)
 {
+	bool	 first = mint == NULL, renewed;
+
 	if (refusal[0] != '\0')
 		fatalx("session %s: %s", child_session, refusal);
 	if (policyd == NULL || recorder == NULL)
 		fatalx("session %s: a channel is missing", child_session);
+	renewed = !same_file(FILE_CERTIFICATE) || !same_file(FILE_KEY);
 	take_files();
 	settings = candidate;
 	generation = candidate_generation;
 	verdict_forget();
 	upstream_forget_idle();
 	listen_commit();
-	if (mint == NULL) {
-		make_mint();
+	if (first || renewed)
+		ca_commit(files[FILE_CERTIFICATE], files[FILE_KEY]);
+	if (first) {
 		box_hear();
 		ipc_send(policyd, -1, ENGINE_HELLO, generation, generation);
 	} else

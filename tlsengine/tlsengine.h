@@ -306,12 +306,15 @@ extern struct settings		 settings;
 extern uint64_t			 generation;
 extern struct ipc		*policyd;
 extern struct ipc		*recorder;
-extern struct mint		*mint;
-extern SSL_CTX			*server_ctx;
 extern const struct sandbox	 tlsengine_sandbox;
 void		 set_timer(struct event *, uint64_t);
 
 const struct secret	*trust_bundle(void);
+
+/* ca.c */
+extern struct mint		*mint;		/* NULL before the first commit */
+extern SSL_CTX			*server_ctx;
+void		 ca_commit(const struct secret *, const struct secret *);
 unsigned char	*trust_java(size_t *);
 
 /* sslmem.c */
@@ -355,6 +358,7 @@ int		 conn_fill(struct conn *);
 void		 conn_not_http(struct conn *, const char *);
 void		 conn_first(struct conn *);
 void		 conn_handshake(struct conn *);
+void		 conn_alert(struct conn *, unsigned char);
 void		 conn_on_secure(struct io *, const char *);
 void		 name_by_address(struct conn *);
 void		 name_by_client(struct conn *, const char *);

@@ -235,7 +235,7 @@ start_library(void)
 	CHECK((base = event_base_new()) != NULL);
 	CHECK_INT(event_base_priority_init(base, 2), 0);
 	CHECK_INT(io_library_init(barrier), 0);
-	CHECK((mint = mint_new("io", time(NULL) + 3600, &why)) != NULL);
+	CHECK((mint = mint_new("io", &why)) != NULL);
 	CHECK((sctx = mint_server_ctx(mint)) != NULL);
 	CHECK((cctx = SSL_CTX_new(TLS_client_method())) != NULL);
 }

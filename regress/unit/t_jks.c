@@ -226,7 +226,7 @@ TEST(java_reads_it)
 	size_t			 len;
 	int			 fd;
 
-	CHECK((mt = mint_new("jks", time(NULL) + 3600, &why)) != NULL);
+	CHECK((mt = mint_new("jks", &why)) != NULL);
 	je.je_der = mint_ca_der(mt, &je.je_derlen);
 	CHECK_INT(jks_write(&je, 1, PASSWORD, CREATED, &store, &len), 0);
 	CHECK((fd = mkstemp(path)) != -1);

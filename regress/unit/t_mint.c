@@ -47,12 +47,12 @@ time(time_t *t)
 }
 
 static struct mint *
-new_mint(time_t seconds)
+new_mint(void)
 {
 	struct mint	*mt;
 	const char	*why = NULL;
 
-	mt = mint_new("job-42", time(NULL) + seconds, &why);
+	mt = mint_new("job-42", &why);
 	CHECK_STR(why, NULL);
 	CHECK(mt != NULL);
 	return mt;
@@ -137,7 +137,7 @@ common_name(X509 *cert)
 TEST(ca_shape)
 {
 	time_t			 now = time(NULL);
-	struct mint		*mt = new_mint(8 * HOUR);
+	struct mint		*mt = new_mint();
 	X509			*ca = ca_cert(mt);
 	BASIC_CONSTRAINTS	*bc;
 	int			 critical;
@@ -152,7 +152,8 @@ TEST(ca_shape)
 	CHECK(X509_get_ext_by_NID(ca, NID_subject_key_identifier, -1) >= 0);
 	CHECK(X509_get_ext_by_NID(ca, NID_name_constraints, -1) < 0);
 	CHECK_INT(verify(ca, ca, X509_PURPOSE_ANY, NULL), X509_V_OK);
-	CHECK(seconds(X509_get0_notBefore(ca)) - (now - HOUR) <= 2);
+	CHECK(seconds(X509_get0_notBefore(ca)) - (now - 365 * DAY) <= 2);
+	CHECK(mint_not_after(mt) - (now + 3650 * DAY) <= 2);
 	CHECK_INT(seconds(X509_get0_notAfter(ca)), mint_not_after(mt));
 	X509_free(ca);
 	mint_free(mt);
@@ -160,7 +161,7 @@ TEST(ca_shape)
 
 TEST(ca_serials_are_random)
 {
-	struct mint	*a = new_mint(HOUR), *b = new_mint(HOUR);
+	struct mint	*a = new_mint(), *b = new_mint();
 	X509		*ca = ca_cert(a), *cb = ca_cert(b);
 	X509		*la = leaf_cert(a, "a.test");
 	X509		*lb = leaf_cert(a, "b.test");
@@ -190,7 +191,7 @@ TEST(ca_of_a_long_id)
 	size_t		 i;
 
 	for (i = 0; i < 2; i++) {
-		mt = mint_new(ids[i], time(NULL) + HOUR, &why);
+		mt = mint_new(ids[i], &why);
 		CHECK(mt != NULL);
 		ca = ca_cert(mt);
 		strlcpy(names[i], common_name(ca), sizeof(names[i]));
@@ -203,17 +204,9 @@ TEST(ca_of_a_long_id)
 	CHECK(strcmp(names[0], names[1]) != 0);
 }
 
-TEST(ca_of_a_past_session)
-{
-	const char	*why = NULL;
-
-	CHECK(mint_new("x", time(NULL), &why) == NULL);
-	CHECK_STR(why, "the session has ended already");
-}
-
 TEST(ca_pem_and_fingerprint)
 {
-	struct mint	*mt = new_mint(HOUR);
+	struct mint	*mt = new_mint();
 	X509		*ca = ca_cert(mt), *read;
 	const char	*pem;
 	unsigned char	 hash[32];
@@ -239,7 +232,7 @@ TEST(ca_pem_and_fingerprint)
 
 TEST(leaf_serves_its_name_only)
 {
-	struct mint	*mt = new_mint(HOUR);
+	struct mint	*mt = new_mint();
 
 	CHECK_INT(serves(mt, "api.good.test", "api.good.test"), X509_V_OK);
 	CHECK_INT(serves(mt, "api.good.test", "API.Good.test"), X509_V_OK);
@@ -257,7 +250,7 @@ TEST(leaf_serves_its_name_only)
 
 TEST(leaf_serves_its_address_only)
 {
-	struct mint	*mt = new_mint(HOUR);
+	struct mint	*mt = new_mint();
 	X509		*leaf;
 
 	CHECK_INT(serves(mt, "192.0.2.1", "192.0.2.1"), X509_V_OK);
@@ -277,7 +270,7 @@ TEST(leaf_serves_its_address_only)
 
 TEST(leaf_shape)
 {
-	struct mint		*mt = new_mint(HOUR);
+	struct mint		*mt = new_mint();
 	X509			*ca = ca_cert(mt), *leaf;
 	GENERAL_NAMES		*names;
 	int			 critical;
@@ -304,7 +297,7 @@ TEST(leaf_shape)
 TEST(leaf_of_a_long_name)
 {
 	const char	*name = L60 ".b.test";
-	struct mint	*mt = new_mint(HOUR);
+	struct mint	*mt = new_mint();
 	X509		*leaf = leaf_cert(mt, name);
 	GENERAL_NAMES	*names;
 	int		 critical;
@@ -323,7 +316,7 @@ TEST(leaf_of_a_long_name)
 
 TEST(leaf_of_another_session)
 {
-	struct mint	*a = new_mint(HOUR), *b = new_mint(HOUR);
+	struct mint	*a = new_mint(), *b = new_mint();
 	X509		*ca = ca_cert(a), *leaf = leaf_cert(b, "a.test");
 
 	CHECK(verify(ca, leaf, X509_PURPOSE_SSL_SERVER, "a.test") != X509_V_OK);
@@ -344,7 +337,7 @@ TEST(leaf_refuses_what_is_not_canonical)
 		"DNS:good.test", "good.test,DNS:evil.test",
 		L60 "abcd.test", L60 "." L60 "." L60 "." L60 "." L60 ".test",
 	};
-	struct mint		*mt = new_mint(HOUR);
+	struct mint		*mt = new_mint();
 	struct mint_stats	 ms;
 	X509			*leaf;
 	size_t			 i;
@@ -360,49 +353,98 @@ TEST(leaf_refuses_what_is_not_canonical)
 
 TEST(leaf_dates)
 {
-	struct mint	*mt = new_mint(2 * HOUR), *old = new_mint(1000 * DAY);
+	struct mint	*mt = new_mint();
 	X509		*leaf = leaf_cert(mt, "a.test");
-	time_t		 from, to;
+	time_t		 from = seconds(X509_get0_notBefore(leaf));
+	time_t		 to = seconds(X509_get0_notAfter(leaf)), now;
 
-	CHECK(time(NULL) - seconds(X509_get0_notBefore(leaf)) >= HOUR);
-	CHECK_INT(seconds(X509_get0_notAfter(leaf)), mint_not_after(mt));
+	now = time(NULL);
+	CHECK(now - from >= DAY && now - from <= DAY + 60);
+	CHECK_INT(to - from, 8 * DAY);
 	X509_free(leaf);
-	leaf = leaf_cert(old, "a.test");
-	from = seconds(X509_get0_notBefore(leaf));
-	to = seconds(X509_get0_notAfter(leaf));
-	CHECK_INT(to - from, 397 * DAY);
-	X509_free(leaf);
-	mint_free(old);
 	mint_free(mt);
 }
 
-/* Neither a leaf nor a lookup outlives the session or grows stale. */
+/* Good for what is left of it: at any time six days more, and one before. */
+static void
+check_lasts(struct mint *mt, X509 *ca, const char *name)
+{
+	X509	*leaf = leaf_cert(mt, name);
+
+	clock_offset -= DAY;
+	CHECK_INT(verify(ca, leaf, X509_PURPOSE_SSL_SERVER, name), X509_V_OK);
+	clock_offset += 7 * DAY;
+	CHECK_INT(verify(ca, leaf, X509_PURPOSE_SSL_SERVER, name), X509_V_OK);
+	clock_offset -= 6 * DAY;
+	X509_free(leaf);
+}
+
+/* A session of three months, in steps of seven hours. */
 TEST(leaf_over_time)
 {
-	struct mint	*mt = new_mint(1000 * DAY);
-	X509		*first = leaf_cert(mt, "a.test"), *leaf;
+	struct mint		*mt = new_mint();
+	struct mint_stats	 ms;
+	X509			*ca = ca_cert(mt);
 
-	clock_offset = 29 * DAY;
-	leaf = leaf_cert(mt, "a.test");
-	CHECK(leaf == first);
-	X509_free(leaf);
-	clock_offset = 31 * DAY;
-	leaf = leaf_cert(mt, "a.test");
-	CHECK(leaf != first);
-	CHECK_INT(serves(mt, "a.test", "a.test"), X509_V_OK);
-	X509_free(leaf);
-	clock_offset = 999 * DAY;
-	CHECK_INT(serves(mt, "a.test", "a.test"), X509_V_OK);
-	clock_offset = 1001 * DAY;
-	CHECK_INT(mint_leaf(mt, "a.test", &leaf), -1);
+	for (; clock_offset < 90 * DAY; clock_offset += 7 * HOUR) {
+		check_lasts(mt, ca, "a.test");
+		check_lasts(mt, ca, "192.0.2.1");
+	}
+	mint_stats(mt, &ms);
+	CHECK_INT(ms.ms_leaves, 2);
+	/* Each leaf served for a day, and not for one lookup. */
+	CHECK(ms.ms_misses > 2 * 60 && ms.ms_misses < 2 * 90);
+	CHECK_INT(ms.ms_hits + ms.ms_misses, 2 * 309);
+	clock_offset = 9 * 365 * DAY;
+	check_lasts(mt, ca, "a.test");
 	clock_offset = 0;
-	X509_free(first);
+	X509_free(ca);
+	mint_free(mt);
+}
+
+/* Suspended, set right by NTP, or wrong for a while. */
+TEST(leaf_when_the_clock_jumps)
+{
+	static const long	 jumps[] = {
+		HOUR, -1, -2 * DAY, 40 * DAY, -40 * DAY, -300 * DAY, 700 * DAY,
+		0
+	};
+	struct mint		*mt = new_mint();
+	X509			*ca = ca_cert(mt);
+	size_t			 i;
+
+	for (i = 0; i < sizeof(jumps) / sizeof(jumps[0]); i++) {
+		clock_offset = jumps[i];
+		check_lasts(mt, ca, "a.test");
+	}
+	X509_free(ca);
+	mint_free(mt);
+}
+
+/* Of no use any more, and said so rather than served. */
+TEST(ca_ends)
+{
+	struct mint	*mt = new_mint();
+	X509		*leaf = leaf_cert(mt, "a.test");
+
+	X509_free(leaf);
+	clock_offset = 3649 * DAY;
+	CHECK(!mint_expired(mt));
+	leaf = leaf_cert(mt, "a.test");
+	CHECK_INT(seconds(X509_get0_notAfter(leaf)), mint_not_after(mt));
+	X509_free(leaf);
+	clock_offset = 3651 * DAY;
+	CHECK(mint_expired(mt));
+	CHECK_INT(mint_leaf(mt, "a.test", &leaf), -1);
+	clock_offset = 3649 * DAY;
+	CHECK_INT(serves(mt, "a.test", "a.test"), X509_V_OK);
+	clock_offset = 0;
 	mint_free(mt);
 }
 
 TEST(cache_hits)
 {
-	struct mint		*mt = new_mint(HOUR);
+	struct mint		*mt = new_mint();
 	struct mint_stats	 ms;
 	X509			*a = leaf_cert(mt, "a.test");
 	X509			*b = leaf_cert(mt, "b.test");
@@ -431,7 +473,7 @@ touch(struct mint *mt, const char *fmt, int i)
 
 TEST(cache_is_bounded)
 {
-	struct mint		*mt = new_mint(HOUR);
+	struct mint		*mt = new_mint();
 	struct mint_stats	 ms;
 	int			 i;
 

@@ -29,6 +29,7 @@
 #include "tlsengine/mint.h"
 
 #define HOUR	3600L
+#define DAY	(24 * HOUR)
 
 struct text {
 	char	 data[16384];
@@ -116,13 +117,12 @@ root_of(EVP_PKEY *key)
 }
 
 static struct mint *
-load_until(const struct text *cert, const struct text *key, time_t end,
-    const char **why)
+load_pair(const struct text *cert, const struct text *key, const char **why)
 {
 	struct mint	*mt;
 
 	*why = "unset";
-	mt = mint_load(cert->data, cert->len, key->data, key->len, end, why);
+	mt = mint_load(cert->data, cert->len, key->data, key->len, why);
 	CHECK((mt == NULL) == (*why != NULL));
 	return mt;
 }
@@ -136,7 +136,7 @@ fault(X509 *ca, EVP_PKEY *key)
 
 	add_cert(&cert, ca);
 	add_key(&secret, key, NULL);
-	mint_free(load_until(&cert, &secret, time(NULL) + HOUR, &why));
+	mint_free(load_pair(&cert, &secret, &why));
 	return why;
 }
 
@@ -167,13 +167,9 @@ TEST(ec)
 
 	add_cert(&cert, ca);
 	add_key(&secret, key, NULL);
-	mt = load_until(&cert, &secret, time(NULL) + HOUR, &why);
+	mt = load_pair(&cert, &secret, &why);
 	CHECK_STR(why, NULL);
 	check_serves(mt, ca, NULL);
-	/* The session's end counts where it comes first, or the CA's. */
-	CHECK(mint_not_after(mt) <= time(NULL) + HOUR);
-	mint_free(mt);
-	mt = load_until(&cert, &secret, time(NULL) + 50 * HOUR, &why);
 	CHECK(mint_not_after(mt) <= time(NULL) + 2 * HOUR);
 	mint_free(mt);
 	X509_free(ca);
@@ -190,7 +186,7 @@ TEST(rsa)
 
 	add_cert(&cert, ca);
 	add_key(&secret, key, NULL);
-	mt = load_until(&cert, &secret, time(NULL) + HOUR, &why);
+	mt = load_pair(&cert, &secret, &why);
 	CHECK_STR(why, NULL);
 	check_serves(mt, ca, NULL);
 	mint_free(mt);
@@ -213,7 +209,7 @@ TEST(chain)
 	add_cert(&cert, ca);
 	add_cert(&cert, root);
 	add_key(&secret, key, NULL);
-	mt = load_until(&cert, &secret, time(NULL) + HOUR, &why);
+	mt = load_pair(&cert, &secret, &why);
 	CHECK_STR(why, NULL);
 	sk_X509_push(between, ca);
 	check_serves(mt, root, between);
@@ -246,7 +242,7 @@ TEST(chain_out_of_order)
 	add_cert(&cert, other);
 	add_cert(&cert, ca);
 	add_key(&secret, key, NULL);
-	CHECK(load_until(&cert, &secret, time(NULL) + HOUR, &why) == NULL);
+	CHECK(load_pair(&cert, &secret, &why) == NULL);
 	CHECK_STR(why, "CA certificate's chain is not in order");
 	X509_free(ca);
 	X509_free(other);
@@ -309,8 +305,6 @@ TEST(dates)
 	EVP_PKEY	*key = cert_key();
 	time_t		 now = time(NULL);
 	X509		*ca;
-	struct text	 cert = { "", 0 }, secret = { "", 0 };
-	const char	*why;
 
 	ca = cert_ca(key, "past", now - 2 * HOUR, now - HOUR);
 	CHECK_STR(fault(ca, key), "CA certificate has expired");
@@ -318,13 +312,41 @@ TEST(dates)
 	ca = cert_ca(key, "future", now + HOUR, now + 2 * HOUR);
 	CHECK_STR(fault(ca, key), "CA certificate is not valid yet");
 	X509_free(ca);
-	ca = root_of(key);
-	add_cert(&cert, ca);
-	add_key(&secret, key, NULL);
-	CHECK(load_until(&cert, &secret, now - 1, &why) == NULL);
-	CHECK_STR(why, "the session has ended already");
-	X509_free(ca);
 	EVP_PKEY_free(key);
+}
+
+/* The first of a chain to end ends it, and no leaf goes on without. */
+TEST(dates_of_a_chain)
+{
+	EVP_PKEY	*rootkey = cert_key(), *key = cert_key();
+	time_t		 now = time(NULL), end;
+	X509		*root = cert_ca(rootkey, "root", now - HOUR, now + DAY);
+	X509		*ca, *leaf;
+	struct text	 cert = { "", 0 }, secret = { "", 0 };
+	struct mint	*mt;
+	const char	*why;
+	struct tm	 tm;
+
+	ca = cert_ca(key, "below", now - 2 * HOUR, now + 100 * DAY);
+	CHECK(X509_set_issuer_name(ca, X509_get_subject_name(root)) &&
+	    X509_sign(ca, rootkey, EVP_sha256()));
+	add_cert(&cert, ca);
+	add_cert(&cert, root);
+	add_key(&secret, key, NULL);
+	CHECK((mt = load_pair(&cert, &secret, &why)) != NULL);
+	CHECK_INT(mint_not_after(mt), now + DAY);
+	CHECK_INT(mint_leaf(mt, "a.test", &leaf), 0);
+	CHECK(ASN1_TIME_to_tm(X509_get0_notAfter(leaf), &tm));
+	end = timegm(&tm);
+	CHECK_INT(end, now + DAY);
+	CHECK(ASN1_TIME_to_tm(X509_get0_notBefore(leaf), &tm));
+	CHECK_INT(timegm(&tm), now - HOUR);
+	X509_free(leaf);
+	mint_free(mt);
+	X509_free(ca);
+	X509_free(root);
+	EVP_PKEY_free(key);
+	EVP_PKEY_free(rootkey);
 }
 
 /* It must not ask for a passphrase at the terminal either. */
@@ -337,7 +359,7 @@ TEST(encrypted_key)
 
 	add_cert(&cert, ca);
 	add_key(&secret, key, "open sesame");
-	CHECK(load_until(&cert, &secret, time(NULL) + HOUR, &why) == NULL);
+	CHECK(load_pair(&cert, &secret, &why) == NULL);
 	CHECK_STR(why, "CA key is not valid PEM without a passphrase");
 	X509_free(ca);
 	EVP_PKEY_free(key);
@@ -353,20 +375,20 @@ TEST(broken_pem)
 	add_cert(&cert, ca);
 	add_key(&secret, key, NULL);
 	memset(&bad, 0, sizeof(bad));
-	CHECK(load_until(&bad, &secret, time(NULL) + HOUR, &why) == NULL);
+	CHECK(load_pair(&bad, &secret, &why) == NULL);
 	CHECK_STR(why, want);
-	CHECK(load_until(&secret, &secret, time(NULL) + HOUR, &why) == NULL);
+	CHECK(load_pair(&secret, &secret, &why) == NULL);
 	CHECK_STR(why, want);
-	CHECK(load_until(&cert, &cert, time(NULL) + HOUR, &why) == NULL);
+	CHECK(load_pair(&cert, &cert, &why) == NULL);
 	CHECK_STR(why, "CA key is not valid PEM without a passphrase");
 	bad = cert;
 	bad.data[bad.len / 2] = '!';
-	CHECK(load_until(&bad, &secret, time(NULL) + HOUR, &why) == NULL);
+	CHECK(load_pair(&bad, &secret, &why) == NULL);
 	CHECK_STR(why, want);
 	/* The second of two. */
 	add_cert(&cert, ca);
 	cert.data[cert.len - cert.len / 4] = '!';
-	CHECK(load_until(&cert, &secret, time(NULL) + HOUR, &why) == NULL);
+	CHECK(load_pair(&cert, &secret, &why) == NULL);
 	CHECK_STR(why, want);
 	X509_free(ca);
 	EVP_PKEY_free(key);

@@ -34,6 +34,22 @@
 #include "tlsengine/mint.h"
 
 #define HOUR	3600L
+#define DAY	(24 * HOUR)
+
+/* The clock of the mint, the libraries and the tests. */
+static time_t	 clock_offset;
+
+time_t
+time(time_t *t)
+{
+	struct timespec	 ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	ts.tv_sec += clock_offset;
+	if (t != NULL)
+		*t = ts.tv_sec;
+	return ts.tv_sec;
+}
 
 /* One server, one client, and the wire between them. */
 struct pair {
@@ -68,7 +84,7 @@ bench_open(struct bench *b)
 {
 	const char	*why;
 
-	b->mint = mint_new("job-42", time(NULL) + HOUR, &why);
+	b->mint = mint_new("job-42", &why);
 	CHECK(b->mint != NULL);
 	CHECK((b->sctx = mint_server_ctx(b->mint)) != NULL);
 	CHECK((b->cctx = SSL_CTX_new(TLS_client_method())) != NULL);
@@ -410,6 +426,50 @@ TEST(resume_under_another_name_tls13)
 	SKIP("LibreSSL does not resume TLS 1.3");
 #endif
 	resume_other_name(TLS1_3_VERSION);
+}
+
+/*
+ * A month of handshakes: one context and one CA, which the client has loaded
+ * once and verifies each time.  A ticket is good for hours and no longer, by
+ * whichever clock, and one that is not costs a handshake and no connection.
+ */
+static void
+month(int version)
+{
+	struct bench	 b;
+	struct pair	 p;
+	SSL_SESSION	*session;
+	int		 day;
+
+	bench_open(&b);
+	for (day = 0; day <= 31; day++) {
+		clock_offset = day * DAY;
+		session = first_session(&b, version, "a.test");
+		clock_offset += HOUR;
+		CHECK_INT(resumes(&b, session, version, "a.test", "a.test"), 1);
+		clock_offset += 23 * HOUR;
+		CHECK_INT(resumes(&b, session, version, "a.test", "a.test"), 0);
+		SSL_SESSION_free(session);
+		pair_open(&p, &b, version, "a.test", "a.test");
+		CHECK_INT(shake(&p), 0);
+		CHECK_INT(SSL_get_verify_result(p.client), X509_V_OK);
+		pair_close(&p);
+	}
+	clock_offset = 0;
+	bench_close(&b);
+}
+
+TEST(month_of_tls12)
+{
+	month(TLS1_2_VERSION);
+}
+
+TEST(month_of_tls13)
+{
+#ifdef LIBRESSL_VERSION_NUMBER
+	SKIP("LibreSSL does not resume TLS 1.3");
+#endif
+	month(TLS1_3_VERSION);
 }
 
 TEST(resume_in_another_session)
