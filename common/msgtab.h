@@ -115,6 +115,7 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	M(AUDIT_STATUS, audit_status, R_RECORDER, R_POLICYD, FD_NEVER, S_OPEN) \
 	/* sessions */ \
 	M(ENGINE_HELLO, generation, R_ENGINE, R_POLICYD, FD_NEVER, S_OPEN) \
+	M(ENGINE_CA, engine_ca, R_ENGINE, R_POLICYD, FD_NEVER, S_OPEN) \
 	M(ENGINE_BYE, empty, R_ENGINE, R_POLICYD, FD_NEVER, S_OPEN) \
 	M(ENGINE_TRUST, engine_trust, R_ENGINE, R_PARENT, FD_NEVER, S_COMMIT) \
 	M(ENGINE_BAD, engine_bad, R_POLICYD | R_RECORDER | R_DIALER, R_PARENT, \
@@ -283,13 +284,17 @@ enum msg_fd { FD_NEVER, FD_MUST };
 #define FIELDS_engine_trust(U8, U16, U32, U64, STR, BYTES) \
 	STR(ca, 4096) BYTES(java, 4096)
 
+/* What it is known by, in hexadecimal, and its end: seconds since the epoch. */
+#define FIELDS_engine_ca(U8, U16, U32, U64, STR, BYTES) \
+	STR(sha256, FINGERPRINT_LEN) U64(not_after)
+
 #define FIELDS_engine_bad(U8, U16, U32, U64, STR, BYTES) \
 	U32(instance) STR(why, PATH_LEN)
 
 /* Times are nanoseconds since the epoch. */
 #define FIELDS_record_session(U8, U16, U32, U64, STR, BYTES) \
 	U8(kind) U64(at) STR(session, NAME_LEN) STR(policy, NAME_LEN) \
-	STR(reason, PATH_LEN)
+	STR(reason, PATH_LEN) STR(ca, FINGERPRINT_LEN)
 
 /* The document is one JSON object; who asks is done waiting after so long. */
 #define FIELDS_question(U8, U16, U32, U64, STR, BYTES) \
@@ -426,7 +431,7 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	S(reload_done) \
 	S(peer_answer) S(follow) S(session_ask) S(session_done) \
 	S(audit_status) S(engine_bad) \
-	S(engine_trust) \
+	S(engine_trust) S(engine_ca) \
 	S(record_session) S(box_listen) S(box_ready) S(box_trust) S(box_go) \
 	S(ask) S(verdict) S(grant) S(dialed) S(dial_failed) S(socket_kind) \
 	S(credit) S(record_opened) S(record_verdict) S(record_head) \

@@ -18,9 +18,12 @@
  * egressctl: the answer to "status" as text.
  */
 
+#include <limits.h>
 #include <time.h>
 
 #include "egressctl.h"
+
+#define CA_WARN_S	(30 * 86400)
 
 static const struct column processes[] = {
 	{ "PROCESS",	"role", NULL },
@@ -54,18 +57,56 @@ put_line(const char *label, const cJSON *answer, const char *member)
 	putchar('\n');
 }
 
+/* Seconds from now to a time of the answer; without one, never. */
+static long long
+seconds_to(const char *text)
+{
+	struct tm	tm = { 0 };
+
+	if (text == NULL ||
+	    strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) == NULL)
+		return LLONG_MAX;
+	return (long long)(timegm(&tm) - time(NULL));
+}
+
 static void
 put_uptime(const char *started)
 {
-	struct tm	tm = { 0 };
-	time_t		up;
+	long long	up = -seconds_to(started);
 
-	if (started == NULL ||
-	    strptime(started, "%Y-%m-%dT%H:%M:%S", &tm) == NULL ||
-	    (up = time(NULL) - timegm(&tm)) < 0)
-		return;
-	printf(" (%lldd %02lldh %02lldm ago)", (long long)up / 86400,
-	    (long long)up / 3600 % 24, (long long)up / 60 % 60);
+	if (up >= 0)
+		printf(" (%lldd %02lldh %02lldm ago)", up / 86400,
+		    up / 3600 % 24, up / 60 % 60);
+}
+
+static void
+put_ca_line(const cJSON *session, const char *member, const char *text)
+{
+	fputs("session ", stdout);
+	json_put(stdout, json_get(session, "session_id"));
+	printf(": %s ", text);
+	json_put(stdout, json_get(json_get(session, "ca"), member));
+	putchar('\n');
+}
+
+/* What clients of a session will stumble over, or already do. */
+static void
+put_cas(const cJSON *rows)
+{
+	const cJSON	*row, *ca;
+	long long	 left;
+
+	cJSON_ArrayForEach(row, rows) {
+		ca = json_get(row, "ca");
+		if (cJSON_GetNumberValue(json_get(ca, "changes")) > 0)
+			put_ca_line(row, "since", "NEW CA, clients must load "
+			    "it again, since");
+		left = seconds_to(json_string(ca, "not_after"));
+		if (left <= CA_WARN_S)
+			put_ca_line(row, "not_after", left > 0 ?
+			    "CA EXPIRES at" :
+			    "CA HAS EXPIRED, TLS is refused since");
+	}
 }
 
 static void
@@ -100,4 +141,5 @@ status_put(const cJSON *answer)
 	    sizeof(processes) / sizeof(processes[0]));
 	put_section(json_get(answer, "sessions"), sessions,
 	    sizeof(sessions) / sizeof(sessions[0]));
+	put_cas(json_get(answer, "sessions"));
 }

@@ -121,6 +121,10 @@ struct session {
 	struct ipc		*se_engine;	/* NULL while waiting */
 	uint64_t		 se_started;	/* ns since the epoch, or 0 */
 	uint32_t		 se_restarts;
+	char			 se_ca[FINGERPRINT_LEN + 1]; /* "": none yet */
+	uint64_t		 se_ca_since;	/* ns since the epoch */
+	uint64_t		 se_ca_end;	/* s since the epoch */
+	uint32_t		 se_ca_changes;
 	int			 se_wanted;	/* session_sweep() */
 	int			 se_bye;	/* its engine ends in order */
 	uint32_t		 se_cookie;	/* the parent is asked, or 0 */
@@ -253,6 +257,7 @@ void		 put_str(struct jsonw *, const char *, const char *);
 void		 put_uint(struct jsonw *, const char *, uint64_t);
 void		 put_bool(struct jsonw *, const char *, int);
 void		 put_time(struct jsonw *, const char *, uint64_t);
+void		 put_seconds(struct jsonw *, const char *, uint64_t);
 
 /*
  * A connection to a control socket.  Nothing is read from it before the

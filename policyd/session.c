@@ -33,12 +33,14 @@ uint32_t	 session_count;
 
 static int	 session_cmp(const struct session *, const struct session *);
 static int	 policyd_engine_hello(struct ipc *, const union msg *);
+static int	 policyd_engine_ca(struct ipc *, const union msg *);
 static int	 policyd_engine_bye(struct ipc *, const union msg *);
 
 RB_GENERATE(sessions, session, se_entry, session_cmp);
 
 static const ipc_handler engine_handlers[MSG_MAX] = {
 	[MSG_ENGINE_HELLO] = policyd_engine_hello,
+	[MSG_ENGINE_CA] = policyd_engine_ca,
 	[MSG_ENGINE_BYE] = policyd_engine_bye,
 	[MSG_ASK] = policyd_engine_ask,
 	[MSG_ASK_DROP] = policyd_engine_ask_drop,
@@ -56,7 +58,7 @@ session_record(const struct session *se, enum record_kind kind, uint64_t at,
 {
 	ipc_send(channel_recorder, -1, RECORD_SESSION, record_session,
 	    .kind = kind, .at = at, .session = se->se_name,
-	    .policy = se->se_policy, .reason = reason);
+	    .policy = se->se_policy, .reason = reason, .ca = se->se_ca);
 }
 
 /* The engine is no more, or no more ours. */
@@ -110,6 +112,32 @@ policyd_engine_hello(struct ipc *ip, const union msg *m)
 	se->se_state = SESSION_RUNNING;
 	se->se_started = clock_wall_ns();
 	session_record(se, RECORD_SESSION_STARTED, se->se_started, "");
+	return 0;
+}
+
+/*
+ * Before its hello an engine says which CA clients are to trust, and again if a
+ * reload brings another.  Clients load a CA once: a new one locks them out.
+ */
+static int
+policyd_engine_ca(struct ipc *ip, const union msg *m)
+{
+	const struct msg_engine_ca	*me = &m->engine_ca;
+	struct session			*se = ip->ip_arg;
+
+	if (strspn(me->sha256, "0123456789abcdef") != FINGERPRINT_LEN)
+		return ipc_bad(ip, "a CA without a fingerprint");
+	se->se_ca_end = me->not_after;
+	if (strcmp(se->se_ca, me->sha256) == 0)
+		return 0;
+	if (se->se_ca[0] != '\0') {
+		se->se_ca_changes++;
+		log_warnx("session %s: new CA %s: clients that loaded the one "
+		    "before reject it ('ca certificate ... key ...' keeps "
+		    "one)", se->se_name, me->sha256);
+	}
+	strlcpy(se->se_ca, me->sha256, sizeof(se->se_ca));
+	se->se_ca_since = clock_wall_ns();
 	return 0;
 }
 

@@ -139,6 +139,23 @@ put_processes(struct jsonw *w)
 	jsonw_end(w);
 }
 
+/* Null before the first engine has said which it is. */
+static void
+put_ca(struct jsonw *w, const struct session *se)
+{
+	jsonw_key(w, "ca");
+	if (se->se_ca[0] == '\0') {
+		jsonw_null(w);
+		return;
+	}
+	jsonw_object(w);
+	put_str(w, "sha256", se->se_ca);
+	put_time(w, "since", se->se_ca_since);
+	put_seconds(w, "not_after", se->se_ca_end);
+	put_uint(w, "changes", se->se_ca_changes);
+	jsonw_end(w);
+}
+
 static void
 put_sessions(struct jsonw *w)
 {
@@ -160,6 +177,7 @@ put_sessions(struct jsonw *w)
 		put_str(w, "state", states[se->se_state]);
 		put_time(w, "started_at", se->se_started);
 		put_uint(w, "restarts", se->se_restarts);
+		put_ca(w, se);
 		put_uint(w, "pending", se->se_npendings);
 		put_bool(w, "paused", storm_paused(&se->se_storm, clock_ms()));
 		jsonw_end(w);

@@ -255,6 +255,10 @@ chain_session(const struct msg_record_session *m)
 	jsonw_str(w, or_null(m->policy));
 	jsonw_lit(w, "reason");
 	jsonw_str(w, or_null(m->reason));
+	if (m->kind == RECORD_SESSION_STARTED) {
+		jsonw_lit(w, "ca_sha256");
+		jsonw_str(w, or_null(m->ca));
+	}
 	chain_end();
 }
 

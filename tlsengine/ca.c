@@ -63,6 +63,9 @@ publish(void)
 	ipc_send(child_parent, -1, ENGINE_TRUST, engine_trust,
 	    .ca = mint_ca_pem(mint, &len), .java = { java, javalen });
 	free(java);
+	ipc_send(policyd, -1, ENGINE_CA, engine_ca,
+	    .sha256 = mint_ca_fingerprint(mint),
+	    .not_after = (uint64_t)mint_not_after(mint));
 }
 
 /* ---- its end ------------------------------------------------------------- */

@@ -190,6 +190,25 @@ def not_bad():
             engine.verdict(**{"host": "a.example.com", **values})
 
 
+NO_HASH = {"empty": "", "short": "0" * 63, "upper": "A" * 64,
+           "words": "CA\n" + "0" * 61}
+
+
+@cases.each(NO_HASH)
+def no_fingerprint(name):
+    """What an engine calls its CA is a hash, or nothing of it is kept."""
+    with Policyd() as policyd:
+        engine = policyd.load().engine()
+        same(policyd.recorder.receive("RECORD_SESSION")["ca"], b"")
+        engine.channel.send("ENGINE_CA", sha256=NO_HASH[name])
+        engine.bad("a CA without a fingerprint")
+        policyd.recorder.receive("RECORD_SESSION")
+        again = policyd.engine("s1", 9, hello=False)
+        again.channel.send("ENGINE_CA", sha256="0" * 64)
+        again.channel.send("ENGINE_HELLO")
+        same(policyd.recorder.receive("RECORD_SESSION")["ca"], b"0" * 64)
+
+
 @cases.case
 def before_hello():
     with Policyd() as policyd:

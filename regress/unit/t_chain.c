@@ -74,7 +74,7 @@ say(const char *session, const char *policy, const char *reason)
 {
 	struct msg_record_session	 m = {
 		.kind = RECORD_SESSION_STARTED, .at = AT, .session = session,
-		.policy = policy, .reason = reason
+		.policy = policy, .reason = reason, .ca = ""
 	};
 
 	chain_session(&m);
@@ -159,12 +159,14 @@ TEST(session_record)
 	receive(fd);
 	CHECK_STR(next_line(&at), "{\"seq\":1,\"kind\":\"session_started\","
 	    "\"at\":\"2026-01-02T03:04:05.678Z\",\"session_id\":\"edge\","
-	    "\"policy\":\"coding\",\"reason\":null,\"prev\":null}");
+	    "\"policy\":\"coding\",\"reason\":null,\"ca_sha256\":null,"
+	    "\"prev\":null}");
 	chain_hash(&li, got, strlen(got));
 	snprintf(want, sizeof(want), "{\"seq\":2,\"kind\":\"session_started\","
 	    "\"at\":\"2026-01-02T03:04:05.678Z\","
 	    "\"session_id\":\"e\\\"\\n\",\"policy\":null,"
-	    "\"reason\":\"crash\\u001b\",\"prev\":\"%s\"}", li.li_hash);
+	    "\"reason\":\"crash\\u001b\",\"ca_sha256\":null,"
+	    "\"prev\":\"%s\"}", li.li_hash);
 	CHECK_STR(next_line(&at), want);
 	CHECK(next_line(&at) == NULL);
 	hang_up(fd);
