@@ -370,6 +370,8 @@ enum msg_fd { FD_NEVER, FD_MUST };
 #define FIELDS_socket_kind(U8, U16, U32, U64, STR, BYTES) \
 	U8(kind)
 
+#define CREDIT_MAX	2048	/* requests open at once, of an engine */
+
 /*
  * So many requests more may be opened.  While hold is set none may: records
  * would be lost and the policy does not accept that.

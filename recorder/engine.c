@@ -30,7 +30,6 @@
 #include "log.h"
 #include "recorder.h"
 
-#define CREDIT_MAX	2048	/* requests open at once, per engine */
 #define CREDIT_BATCH	256	/* given back in one message */
 #define BODY_MAX	65536	/* bytes of a body that we keep */
 

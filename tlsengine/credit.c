@@ -46,10 +46,14 @@ credit_held(void)
 	return held;
 }
 
+/*
+ * Its head goes to the recorder and its path to policyd: as long as either
+ * has not taken what it was told before, clients wait.
+ */
 static bool
 credit_take(void)
 {
-	if (credits == 0)
+	if (credits == 0 || recorder->ip_congested || policyd->ip_congested)
 		return false;
 	credits--;
 	return true;
@@ -112,7 +116,7 @@ credit_unwait(struct exchange *ex)
 }
 
 /* What left goes first: that it is told is only a matter of time. */
-static void
+void
 credit_spend(void)
 {
 	struct leaver	*lv;

@@ -37,10 +37,12 @@
 #define BARRIER_MS	2	/* until the recorder is tried again */
 
 static bool		(*io_barrier)(void);
+static bool		(*io_may_read)(void);
 static TAILQ_HEAD(, io)	 dirty = TAILQ_HEAD_INITIALIZER(dirty);
 static struct event	 turn;
 static TAILQ_HEAD(, io)	 later = TAILQ_HEAD_INITIALIZER(later);
 static struct event	 next_turn;
+static TAILQ_HEAD(, io)	 held = TAILQ_HEAD_INITIALIZER(held);
 
 struct blocks	 io_blocks = { .bk_size = IO_BLOCK, .bk_keep = 64 };
 
@@ -85,6 +87,9 @@ io_close(struct io *io)
 	if (io->io_more)
 		TAILQ_REMOVE(&later, io, io_later);
 	io->io_more = false;
+	if (io->io_held)
+		TAILQ_REMOVE(&held, io, io_next_held);
+	io->io_held = false;
 	if (io->io_ssl != NULL) {
 		/* Only a session that seems to have ended well is resumed. */
 		SSL_set_shutdown(io->io_ssl, io->io_broken ? 0 :
@@ -123,7 +128,7 @@ io_resume(struct io *io)
 {
 	if (io->io_broken)
 		return;
-	if (io->io_paused)
+	if (io->io_paused && !io->io_held)
 		event_add(&io->io_rev, NULL);
 	io->io_paused = false;
 	if (io->io_eof || io_pending(io))
@@ -154,13 +159,41 @@ io_tell(struct io *io)
 }
 
 int
-io_library_init(bool (*barrier)(void))
+io_library_init(bool (*barrier)(void), bool (*may_read)(void))
 {
 	io_barrier = barrier;
+	io_may_read = may_read;
 	return io_tls_init();
 }
 
 /* ---- reading ------------------------------------------------------------- */
+
+/* An event that is not served would come again at once. */
+static void
+io_hold(struct io *io)
+{
+	if (io->io_held)
+		return;
+	io->io_held = true;
+	event_del(&io->io_rev);
+	TAILQ_INSERT_TAIL(&held, io, io_next_held);
+}
+
+void
+io_read_on(void)
+{
+	struct io	*io;
+
+	while ((io = TAILQ_FIRST(&held)) != NULL) {
+		TAILQ_REMOVE(&held, io, io_next_held);
+		io->io_held = false;
+		if (io->io_paused || io->io_broken)
+			continue;
+		event_add(&io->io_rev, NULL);
+		if (io_pending(io))
+			event_active(&io->io_rev, EV_READ, 1);
+	}
+}
 
 ssize_t
 io_read(struct io *io, void *buf, size_t len)
@@ -171,6 +204,11 @@ io_read(struct io *io, void *buf, size_t len)
 		return 0;
 	if (io->io_broken) {
 		errno = ECONNRESET;
+		return -1;
+	}
+	if (!io_may_read()) {
+		io_hold(io);
+		errno = EAGAIN;
 		return -1;
 	}
 	if (io->io_ssl != NULL)

@@ -56,6 +56,7 @@ struct io_ops {
 struct io {
 	TAILQ_ENTRY(io)		 io_entry;	/* of those with news */
 	TAILQ_ENTRY(io)		 io_later;	/* of those with more to read */
+	TAILQ_ENTRY(io)		 io_next_held;
 	int			 io_fd;
 	SSL			*io_ssl;	/* NULL: in the clear */
 	const struct io_ops	*io_ops;
@@ -64,6 +65,7 @@ struct io {
 	struct event		 io_wev;
 	bool			 io_handshake;	/* under way */
 	bool			 io_paused;	/* the owner has no room */
+	bool			 io_held;	/* nobody is read, see below */
 	bool			 io_eof;	/* the peer will send no more */
 	bool			 io_closed;	/* and has said so itself */
 	bool			 io_broken;
@@ -138,8 +140,13 @@ bool	 io_empty(const struct io *);
 /* Tell the peer that no more will come. */
 void	 io_finish(struct io *);
 
-/* Before anything is sent the barrier is asked; false: not yet. */
-int	 io_library_init(bool (*barrier)(void));
+/*
+ * Before anything is sent the barrier is asked, before anything is read
+ * may_read; false: not yet.  Readers that came in vain are called again by
+ * io_read_on().
+ */
+int	 io_library_init(bool (*barrier)(void), bool (*may_read)(void));
+void	 io_read_on(void);
 
 /* Between io.c and io_tls.c. */
 extern struct blocks	 io_blocks;

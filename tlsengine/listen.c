@@ -37,7 +37,7 @@
 #include "tlsengine.h"
 
 #define ACCEPT_BATCH	32	/* connections per turn */
-#define ACCEPT_PAUSE_MS	100	/* when no descriptor is free */
+#define ACCEPT_PAUSE_MS	100	/* when one more cannot be served */
 
 #ifndef SO_ORIGINAL_DST
 #define SO_ORIGINAL_DST	80	/* where a redirected client wanted to go */
@@ -120,6 +120,9 @@ listener_accept(evutil_socket_t fd, short what, void *arg)
 
 	(void)what;
 	for (i = 0; i < ACCEPT_BATCH; i++) {
+		errno = ENOBUFS;
+		if (recorder->ip_congested)
+			break;
 		s = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (s == -1)
 			break;

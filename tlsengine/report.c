@@ -19,13 +19,30 @@
  * its opening to its final record, so each fact is sent once.  Most answers
  * are short and come whole: the one that has come last is held back for a
  * moment, so that its head, its body and its end are one message.
+ *
+ * The queue to the recorder has an end, and an engine that passes it is dead,
+ * so an agent must not be able to fill it (50 KB of references to one field of
+ * HPACK's table once did).  While it is congested no request begins
+ * (credit.c), nobody is read (io.c) and nobody is accepted (listen.c).  What
+ * was read before that may still be told: the heads of as many answers as one
+ * turn of one HTTP/2 connection brings, then no beginning of a body beyond
+ * half of the queue, and the verdict and the end of each request.
  */
 
 #include <string.h>
 
 #include "clock.h"
+#include "h2.h"
 #include "log.h"
 #include "tlsengine.h"
+
+#define PREVIEWS_MAX	(IPC_QUEUE_MAX / 2)	/* bytes queued */
+#define SMALL_MAX	512	/* a message without head and body */
+
+_Static_assert(IPC_HIGH_WATER + URL_LEN + FIELDS_LEN + SMALL_MAX +
+    H2_STREAMS_MAX * (FIELDS_LEN + SMALL_MAX) <= PREVIEWS_MAX &&
+    PREVIEWS_MAX + FIELDS_LEN + PIECE_LEN + 2 * CREDIT_MAX * SMALL_MAX <=
+    IPC_QUEUE_MAX, "what is told of requests fits into the queue");
 
 static uint64_t	 last_request;
 
@@ -186,8 +203,12 @@ report_body(struct exchange *ex, int of_answer, uint64_t before,
 	if (ex->ex_raw)
 		return;
 	hash_body(ex, of_answer, before, data, len);
-	if (before >= settings.st_capture)
+	if (before >= settings.st_capture || ex->ex_cut[of_answer])
 		return;
+	if (imsgbuf_queuelen(&recorder->ip_buf) > PREVIEWS_MAX) {
+		ex->ex_cut[of_answer] = true;
+		return;
+	}
 	if (len > settings.st_capture - before)
 		len = settings.st_capture - before;
 	if (of_answer && add_body(ex->ex_id, data, len))

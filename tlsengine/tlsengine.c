@@ -184,15 +184,33 @@ static const ipc_handler dialer_handlers[MSG_MAX] = {
 	[MSG_DIAL_FAILED] = tlsengine_dialer_dial_failed,
 };
 
+static void
+tlsengine_policyd_drained(struct ipc *ip)
+{
+	(void)ip;
+	verdict_ask_rest();
+	credit_spend();
+}
+
+static void
+tlsengine_recorder_drained(struct ipc *ip)
+{
+	(void)ip;
+	io_read_on();
+	credit_spend();
+}
+
 static int
 tlsengine_channel(const struct msg_channel *mc, int fd)
 {
 	switch (mc->peer) {
 	case ROLE_POLICYD:
 		policyd = child_peer(ROLE_POLICYD, fd, policyd_handlers);
+		policyd->ip_drained = tlsengine_policyd_drained;
 		return 0;
 	case ROLE_RECORDER:
 		recorder = child_peer(ROLE_RECORDER, fd, recorder_handlers);
+		recorder->ip_drained = tlsengine_recorder_drained;
 		return 0;
 	case ROLE_DIALER:
 		child_peer(ROLE_DIALER, fd, dialer_handlers);
@@ -213,6 +231,13 @@ tlsengine_barrier(void)
 		return true;
 	report_settle();
 	return ipc_push(recorder);
+}
+
+/* What is read becomes records: not more than the recorder takes. */
+static bool
+tlsengine_may_read(void)
+{
+	return recorder == NULL || !recorder->ip_congested;
 }
 
 /* What the recorder knows of, it says the end of; the rest is ours to say. */
@@ -237,7 +262,8 @@ tlsengine_warm(void)
 	mallopt(M_TRIM_THRESHOLD, HEAP_KEEP);
 	mallopt(M_MMAP_THRESHOLD, HEAP_KEEP);
 #endif
-	if (mint_warm() == -1 || io_library_init(tlsengine_barrier) == -1)
+	if (mint_warm() == -1 ||
+	    io_library_init(tlsengine_barrier, tlsengine_may_read) == -1)
 		fatalx("libssl cannot do what we need");
 	upstream_init();
 }

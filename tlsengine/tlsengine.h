@@ -149,10 +149,14 @@ struct exchange {
 	TAILQ_ENTRY(exchange)	 ex_entry;	/* of those without credit */
 	TAILQ_ENTRY(exchange)	 ex_waits;	/* for the same upstream */
 	TAILQ_ENTRY(exchange)	 ex_dues;
+	TAILQ_ENTRY(exchange)	 ex_unsent;	/* questions */
 	uint64_t		 ex_due;	/* ms; 0: it has no end */
 	uint64_t		 ex_id;
 	enum exchange_state	 ex_state;
 	uint32_t		 ex_ask;	/* number of the question */
+	uint32_t		 ex_dial;	/* and what goes with it */
+	uint32_t		 ex_again;
+	bool			 ex_asking;	/* it has not been sent */
 	const struct client_ops	*ex_client;
 	struct conn		*ex_conn;
 	struct h2_stream	*ex_asks;	/* if the client speaks HTTP/2 */
@@ -177,6 +181,7 @@ struct exchange {
 	uint64_t		 ex_in_before;	/* what ex_up had carried */
 	uint64_t		 ex_out_before;
 	EVP_MD_CTX		*ex_hash[2];	/* of the bodies, if wanted */
+	bool			 ex_cut[2];	/* no more of it is shown */
 	char			*ex_path;	/* canonical, or "*" or "" */
 	size_t			 ex_pathlen;
 
@@ -478,6 +483,7 @@ int		 tlsengine_dialer_dial_failed(struct ipc *,
 const struct ruling	*verdict_known(const struct place *);
 void		 verdict_ask(struct exchange *, uint32_t);
 void		 verdict_unask(struct exchange *);
+void		 verdict_ask_rest(void);
 void		 verdict_forget(void);
 bool		 place_same(const struct place *, const struct place *);
 int		 tlsengine_policyd_verdict(struct ipc *, const union msg *);
@@ -485,6 +491,7 @@ int		 tlsengine_policyd_verdict(struct ipc *, const union msg *);
 /* credit.c */
 bool		 credit_held(void);
 void		 credit_return(void);
+void		 credit_spend(void);
 void		 credit_await(struct exchange *);
 void		 credit_left(struct exchange *, const char *);
 void		 credit_end(void);

@@ -41,6 +41,9 @@ static struct known	 known[KNOWN_SIZE];
 static struct exchange	*asked[ASKS_SIZE];
 static uint32_t		 last_ask;
 
+/* A reload has every request asked about again, more than policyd reads. */
+static struct exchanges	 unsent = TAILQ_HEAD_INITIALIZER(unsent);
+
 static unsigned int
 place_hash(const struct place *pc)
 {
@@ -98,27 +101,56 @@ body_length(const struct exchange *ex)
 	    hd->hd_framing == H1_LENGTH ? hd->hd_length : UINT64_MAX;
 }
 
-void
-verdict_ask(struct exchange *ex, uint32_t dial)
+static void
+ask_send(const struct exchange *ex)
 {
-	uint32_t	 again = 0;
-
-	/* No decider is to answer twice for one request. */
-	if (ex->ex_state == EX_CONNECT)
-		again = ex->ex_ask;
-	verdict_unask(ex);
-	do
-		ex->ex_ask = ++last_ask;
-	while (ex->ex_ask == 0 || asked[ex->ex_ask % ASKS_SIZE] != NULL);
-	asked[ex->ex_ask % ASKS_SIZE] = ex;
-	ipc_send(policyd, -1, ASK, ask, .id = ex->ex_ask, .dial = dial,
-	    .again = again,
+	ipc_send(policyd, -1, ASK, ask, .id = ex->ex_ask, .dial = ex->ex_dial,
+	    .again = ex->ex_again,
 	    .about = ex->ex_raw ? ABOUT_CONNECTION : ABOUT_REQUEST,
 	    .scheme = ex->ex_place.pc_scheme,
 	    .port = ex->ex_place.pc_port,
 	    .length = body_length(ex),
 	    .host = ex->ex_place.pc_host, .method = ex->ex_method,
 	    .path = ex->ex_path);
+}
+
+void
+verdict_ask(struct exchange *ex, uint32_t dial)
+{
+	/* No decider is to answer twice for one request. */
+	uint32_t	 again = ex->ex_state == EX_CONNECT ? ex->ex_ask : 0;
+
+	verdict_unask(ex);
+	do
+		ex->ex_ask = ++last_ask;
+	while (ex->ex_ask == 0 || asked[ex->ex_ask % ASKS_SIZE] != NULL);
+	asked[ex->ex_ask % ASKS_SIZE] = ex;
+	ex->ex_dial = dial;
+	ex->ex_again = again;
+	if (policyd->ip_congested) {
+		TAILQ_INSERT_TAIL(&unsent, ex, ex_unsent);
+		ex->ex_asking = true;
+	} else
+		ask_send(ex);
+}
+
+static void
+ask_unqueue(struct exchange *ex)
+{
+	TAILQ_REMOVE(&unsent, ex, ex_unsent);
+	ex->ex_asking = false;
+}
+
+/* policyd reads again. */
+void
+verdict_ask_rest(void)
+{
+	struct exchange	*ex;
+
+	while ((ex = TAILQ_FIRST(&unsent)) != NULL && !policyd->ip_congested) {
+		ask_unqueue(ex);
+		ask_send(ex);
+	}
 }
 
 /* Nobody waits for its verdict any more, which may take a person minutes. */
@@ -128,7 +160,10 @@ verdict_unask(struct exchange *ex)
 	if (ex->ex_ask == 0 || asked[ex->ex_ask % ASKS_SIZE] != ex)
 		return;
 	asked[ex->ex_ask % ASKS_SIZE] = NULL;
-	ipc_send(policyd, -1, ASK_DROP, cookie, ex->ex_ask);
+	if (ex->ex_asking)
+		ask_unqueue(ex);
+	else
+		ipc_send(policyd, -1, ASK_DROP, cookie, ex->ex_ask);
 }
 
 int

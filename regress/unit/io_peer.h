@@ -76,6 +76,14 @@ send(int fd, const void *data, size_t len, int flags)
 	return sendto(fd, data, len, flags, NULL, 0);
 }
 
+static bool	 readable = true;
+
+static bool
+may_read(void)
+{
+	return readable;
+}
+
 static bool
 barrier(void)
 {
@@ -234,7 +242,7 @@ start_library(void)
 
 	CHECK((base = event_base_new()) != NULL);
 	CHECK_INT(event_base_priority_init(base, 2), 0);
-	CHECK_INT(io_library_init(barrier), 0);
+	CHECK_INT(io_library_init(barrier, may_read), 0);
 	CHECK((mint = mint_new("io", &why)) != NULL);
 	CHECK((sctx = mint_server_ctx(mint)) != NULL);
 	CHECK((cctx = SSL_CTX_new(TLS_client_method())) != NULL);

@@ -300,6 +300,37 @@ TEST(pause_with_records_at_hand)
 	stop();
 }
 
+/* Nobody may read: no event comes in vain, and none is missed after it. */
+TEST(held_with_records_at_hand)
+{
+	start();
+	peer_writes(4 * RECORD);
+	deliver(ANY);
+	CHECK_INT(io_read(&io, got, RECORD), RECORD);
+	ngot = RECORD;
+	readable = false;
+	CHECK_INT(io_read(&io, got + ngot, RECORD), -1);
+	CHECK_INT(errno, EAGAIN);
+	io_pause(&io);
+	io_resume(&io);
+	nreads = 0;
+	settle();
+	CHECK(nreads <= 1);
+	peer_writes(RECORD);
+	deliver(ANY);
+	nreads = 0;
+	settle();
+	CHECK_INT(nreads, 0);
+	readable = true;
+	io_read_on();
+	settle();
+	CHECK(nreads > 0);
+	CHECK_INT(reads_all(), -1);
+	CHECK_INT(errno, EAGAIN);
+	check_arrived();
+	stop();
+}
+
 /* Of half a record the library has its copy; no buffer is held for it. */
 TEST(half_a_record)
 {
