@@ -34,6 +34,7 @@
 #include "box.h"
 #include "clock.h"
 #include "msg.h"
+#include "name.h"
 
 #define GO_TIMEOUT_MS	10000
 #define TRUST_MAX	(4 * 1024 * 1024)
@@ -97,8 +98,11 @@ gate_trust(struct box *bx, uint8_t kind, int fd)
 static void
 gate_go(struct box *bx, const char *session)
 {
-	size_t	 i;
+	const char	*why;
+	size_t		 i;
 
+	if ((why = name_error(session)) != NULL)
+		errx(BOX_FAILED, "the gate sent a session's name: %s", why);
 	for (i = 0; i < TRUST_KIND_MAX; i++)
 		if (bx->bx_trust[i] == -1)
 			errx(BOX_FAILED, "the gate sent no trust file %zu", i);

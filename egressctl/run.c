@@ -43,6 +43,7 @@
 
 #include "egressctl.h"
 #include "exposure.h"
+#include "name.h"
 
 static struct {
 	const char	*directory;	/* for a private daemon's socket */
@@ -90,11 +91,15 @@ box_option(const char *option, const char *value)
 static void
 take_option(struct invocation *in, int ch)
 {
+	const char	*why;
+
 	switch (ch) {
 	case 'f':
 		in->in_conf = optarg;
 		break;
 	case 'n':
+		if ((why = name_error(optarg)) != NULL)
+			errx(EXIT_NO_RUN, "-n %s: %s", optarg, why);
 		in->in_session = optarg;
 		break;
 	case 'p':

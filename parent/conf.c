@@ -240,9 +240,3 @@ CONF_FIND(conf_decider_find, conf_decider, cf_deciders, dc_entry, dc_name)
 CONF_FIND(conf_cluster_find, conf_cluster, cf_clusters, cl_entry, cl_name)
 CONF_FIND(conf_sandbox_find, conf_sandbox, cf_sandboxes, sb_entry, sb_name)
 CONF_FIND(conf_session_find, conf_session, cf_sessions, ss_entry, ss_name)
-
-bool
-conf_name_valid(const char *name)
-{
-	return value_name_error(name) == NULL;
-}

@@ -363,7 +363,5 @@ const struct conf_sandbox *conf_sandbox_find(const struct config *,
 			    const char *name);
 const struct conf_session *conf_session_find(const struct config *,
 			    const char *name);
-/* 1..64 bytes of [A-Za-z0-9._-]: names of objects and session ids. */
-bool		 conf_name_valid(const char *);
 
 #endif /* CONF_H */

@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "confparse.h"
+#include "name.h"
 
 #define OBJECTS_MAX	1024	/* of each sort */
 
@@ -37,7 +38,7 @@ conf_block_begin(struct parse *ps, struct conf_pos pos, const char *name,
 	const char	*noun = ps->ps_block.sx_noun, *why;
 
 	ps->ps_block.sx_parse = ps;
-	if ((why = value_name_error(name)) != NULL)
+	if ((why = name_error(name)) != NULL)
 		conf_error(ps, pos, "%s \"%s\": %s", noun, name, why);
 	else if (prior != NULL)
 		conf_error(ps, pos, "%s \"%s\": the name is taken at %s:%u",

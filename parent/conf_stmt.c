@@ -23,6 +23,7 @@
 #include <string.h>
 
 #include "confparse.h"
+#include "name.h"
 
 #define SEC		INT64_C(1000)
 #define MIN		(60 * SEC)
@@ -416,8 +417,8 @@ stmt_pair_check(struct parse *ps, const struct stmt *st,
 	const struct conf_pair	*other;
 	const char		*why;
 
-	why = st->st_type == ST_VARIABLES ? value_variable_error(pr->pr_key) :
-	    value_name_error(pr->pr_key);
+	why = st->st_type == ST_VARIABLES ? name_variable_error(pr->pr_key) :
+	    name_error(pr->pr_key);
 	if (why != NULL)
 		conf_error(ps, pr->pr_pos, "%s \"%s\": %s", st->st_name,
 		    pr->pr_key, why);

@@ -39,18 +39,6 @@ value_only(const char *text, const char *set)
 }
 
 const char *
-value_name_error(const char *name)
-{
-	size_t	 len = strlen(name);
-
-	if (len == 0 || len > CONF_NAME_MAX)
-		return "names have 1 to 64 bytes";
-	if (!value_only(name, LOWER UPPER DIGIT "._-"))
-		return "names are of letters, digits, ., _ and -";
-	return NULL;
-}
-
-const char *
 value_path_error(const char *path)
 {
 	if (path[0] != '/')
@@ -106,18 +94,6 @@ value_label_error(const char *label)
 	    label[len - 1] == '-')
 		return "must be of lower-case letters, digits and inner "
 		    "hyphens";
-	return NULL;
-}
-
-const char *
-value_variable_error(const char *name)
-{
-	if (name[0] == '\0' || strlen(name) > CONF_NAME_MAX)
-		return "names have 1 to 64 bytes";
-	if (!value_only(name, LOWER UPPER DIGIT "_") ||
-	    isdigit((unsigned char)name[0]))
-		return "names are of letters, digits and _, not beginning "
-		    "with a digit";
 	return NULL;
 }
 

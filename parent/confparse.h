@@ -210,7 +210,6 @@ uint32_t stmt_bit(const struct stmt *, const char *name);
 const struct stmt *stmt_find(const struct stmt *, const char *name);
 
 /* conf_value.c: NULL, or what is wrong with the value */
-const char *value_name_error(const char *);
 const char *value_path_error(const char *);
 const char *value_socket_error(const char *);
 const char *value_url_error(const char *);
@@ -218,7 +217,6 @@ const char *value_method_error(const char *);
 const char *value_urlpath_error(const char *);
 const char *value_token_error(const char *);
 const char *value_label_error(const char *);
-const char *value_variable_error(const char *);
 /* These two report the error themselves; nobody else has to. */
 #define VALUE_BAD	-1
 int64_t	 value_unitless(struct parse *, struct conf_pos, int64_t);

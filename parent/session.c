@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "name.h"
 #include "parent.h"
 
 #define RETRY_FIRST_MS	500
@@ -185,7 +186,7 @@ parent_policyd_session_ask(struct ipc *ip, const union msg *m)
 {
 	const struct msg_session_ask	*ma = &m->session_ask;
 	struct session			*se = session_find(ma->session);
-	const char			*why = NULL;
+	const char			*why = name_error(ma->session);
 	int				 fd = ipc_take_fd(ip);
 
 	/* policyd, which keeps the names, has seen that one end already. */

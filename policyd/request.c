@@ -26,6 +26,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "name.h"
 #include "policyd.h"
 
 #define ID_MAX	((double)(1LL << 53) - 1)	/* exact as a JSON number */
@@ -292,19 +293,15 @@ request_is(const struct request *rq, enum field f)
 int
 request_name(struct request *rq, enum field f, const char **name)
 {
-	static const char	 legal[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-	    "abcdefghijklmnopqrstuvwxyz0123456789._-";
-	size_t			 len;
+	const char	*why;
 
 	*name = "";
 	if (rq->rq_fields[f] == NULL)
 		return 0;
 	*name = rq->rq_fields[f]->valuestring;
-	len = strlen(*name);
-	if (len == 0 || len > NAME_LEN || strspn(*name, legal) != len)
-		return request_fail(rq, "bad_request", "%s: wanted 1 to %d of "
-		    "letters, digits, '.', '_' and '-'", fields[f].name,
-		    NAME_LEN);
+	if ((why = name_error(*name)) != NULL)
+		return request_fail(rq, "bad_request", "%s: %s",
+		    fields[f].name, why);
 	return 0;
 }
 

@@ -211,6 +211,12 @@ TEST(session)
 	CHECK_INT(take_session("a b"), -1);
 	CHECK_INT(take_session("\303\244"), -1);
 	CHECK_INT(take_session("a\\n"), -1);
+	CHECK_INT(take_session("."), -1);
+	CHECK_INT(take_session(".."), -1);
+	CHECK_INT(take_session(".x"), 0);
+	CHECK_INT(take_session("-"), -1);
+	CHECK_INT(take_session("-x"), -1);
+	CHECK_INT(take_session("a\342\200\213"), -1);
 }
 
 TEST(kinds)

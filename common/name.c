@@ -1,0 +1,66 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * Every process runs this; see name.h.
+ */
+
+#include <ctype.h>
+#include <string.h>
+
+#include "name.h"
+#include "role.h"
+
+#define LETTER_DIGIT	"abcdefghijklmnopqrstuvwxyz" \
+			"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+
+_Static_assert(NAME_LEN == 64, "the texts below say 64");
+
+static int
+name_only(const char *name, const char *set)
+{
+	return name[strspn(name, set)] == '\0';
+}
+
+const char *
+name_error(const char *name)
+{
+	size_t	 len = strlen(name);
+
+	if (len == 0 || len > NAME_LEN)
+		return "names have 1 to 64 bytes";
+	if (!name_only(name, LETTER_DIGIT "._-"))
+		return "names are of letters, digits, ., _ and -";
+	if (name_only(name, "."))
+		return "names are not of dots alone";
+	if (name[0] == '-')
+		return "names do not begin with -";
+	return NULL;
+}
+
+const char *
+name_variable_error(const char *name)
+{
+	size_t	 len = strlen(name);
+
+	if (len == 0 || len > NAME_LEN)
+		return "names have 1 to 64 bytes";
+	if (!name_only(name, LETTER_DIGIT "_") ||
+	    isdigit((unsigned char)name[0]))
+		return "names are of letters, digits and _, not beginning "
+		    "with a digit";
+	return NULL;
+}
