@@ -68,6 +68,19 @@ exposure_beneath(const char *path, const char *tree)
 }
 
 const char *
+exposure_shown_in(const char *path)
+{
+	char	 real[PATH_MAX];
+	size_t	 i;
+
+	for (i = 0; exposure_shown[i] != NULL; i++)
+		if (realpath(exposure_shown[i], real) != NULL &&
+		    exposure_beneath(path, real))
+			return exposure_shown[i];
+	return NULL;
+}
+
+const char *
 exposure_system(const char *path)
 {
 	size_t	 i;

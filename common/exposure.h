@@ -16,7 +16,7 @@
 
 /*
  * Which paths of the host a sandbox may see, for box, which shows them, and
- * for egressctl, which warns of what is shown.  All names are real ones.
+ * for egressctl and the parent, which warn of what is shown.  All names are real ones.
  */
 
 #ifndef EXPOSURE_H
@@ -27,6 +27,9 @@
  * the host has them, up to a NULL.  Of /etc it sees a part.
  */
 extern const char *const exposure_shown[];
+
+/* Which of these it is in, or NULL. */
+const char	*exposure_shown_in(const char *path);
 
 /* Whether it is the tree or in it. */
 int		 exposure_beneath(const char *path, const char *tree);

@@ -240,3 +240,25 @@ CONF_FIND(conf_decider_find, conf_decider, cf_deciders, dc_entry, dc_name)
 CONF_FIND(conf_cluster_find, conf_cluster, cf_clusters, cl_entry, cl_name)
 CONF_FIND(conf_sandbox_find, conf_sandbox, cf_sandboxes, sb_entry, sb_name)
 CONF_FIND(conf_session_find, conf_session, cf_sessions, ss_entry, ss_name)
+
+int
+conf_secrets(const struct config *conf, conf_visitor *visit, void *arg)
+{
+	const struct conf_decider	*dc;
+	const struct conf_cluster	*cl;
+	const struct conf_session	*ss;
+
+	TAILQ_FOREACH(dc, &conf->cf_deciders, dc_entry)
+		if (visit(&dc->dc_pos, dc->dc_key_file, arg))
+			return 1;
+	TAILQ_FOREACH(cl, &conf->cf_clusters, cl_entry)
+		if (visit(&cl->cl_pos, cl->cl_kubeconfig, arg) ||
+		    visit(&cl->cl_pos, cl->cl_token_file, arg) ||
+		    visit(&cl->cl_pos, cl->cl_key_file, arg) ||
+		    visit(&cl->cl_pos, cl->cl_password_file, arg))
+			return 1;
+	TAILQ_FOREACH(ss, &conf->cf_sessions, ss_entry)
+		if (visit(&ss->ss_pos, ss->ss_ca_key, arg))
+			return 1;
+	return 0;
+}

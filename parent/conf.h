@@ -364,4 +364,12 @@ const struct conf_sandbox *conf_sandbox_find(const struct config *,
 const struct conf_session *conf_session_find(const struct config *,
 			    const char *name);
 
+/*
+ * Calls the visitor for each file that holds a secret, and for each that could
+ * with NULL; 1 as soon as the visitor returns 1, else 0.
+ */
+typedef int	 conf_visitor(const struct conf_pos *, const char *path,
+		    void *);
+int		 conf_secrets(const struct config *, conf_visitor *, void *);
+
 #endif /* CONF_H */

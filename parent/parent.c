@@ -213,6 +213,7 @@ load(const char *path)
 static void
 check_only(struct config *conf)
 {
+	keys_warn(conf, true);
 	if (d.d_verbose == 0)
 		fprintf(stderr, "configuration OK\n");
 	else if (conf_print(conf, stdout) == -1 || fflush(stdout) == EOF)

@@ -172,6 +172,11 @@ int		 runtime_take_audit(struct runtime *);
 bool		 runtime_same_audit(const struct runtime *);
 const struct bounds *runtime_bounds(const struct runtime *);
 
+/* keys.c */
+int		 key_check(int, const struct conf_pos *, const char *,
+		    struct why *);
+void		 keys_warn(const struct config *, bool);
+
 /* place.c */
 int		 place_open(const char *, uid_t, struct why *);
 int		 place_check(const char *, uid_t, struct why *);

@@ -54,6 +54,7 @@ struct opened {
 	const char		*op_path;
 	int			 op_fd;
 };
+TAILQ_HEAD(openeds, opened);
 
 enum { CONTROL_FULL, CONTROL_READ_ONLY, NCONTROLS };
 
@@ -63,7 +64,7 @@ struct runtime {
 	bool			 rt_audit_same;
 	dev_t			 rt_audit_dev;
 	ino_t			 rt_audit_ino;
-	TAILQ_HEAD(, opened)	 rt_files;
+	struct openeds		 rt_files;
 	struct bounds		 rt_bounds;
 };
 
@@ -259,6 +260,18 @@ file_open(struct runtime *rt, const struct conf_pos *pos, const char *path,
 	return 0;
 }
 
+static int
+secret_open(struct runtime *rt, const struct conf_pos *pos, const char *path,
+    struct why *why)
+{
+	if (path == NULL)
+		return 0;
+	if (file_open(rt, pos, path, why) == -1)
+		return -1;
+	return key_check(TAILQ_LAST(&rt->rt_files, openeds)->op_fd, pos, path,
+	    why);
+}
+
 /* Opened again for each engine: a session outlives many. */
 static int
 file_check(const struct conf_pos *pos, const char *path, struct why *why)
@@ -271,6 +284,20 @@ file_check(const struct conf_pos *pos, const char *path, struct why *why)
 		return -1;
 	close(fd);
 	return 0;
+}
+
+static int
+secret_check(const struct conf_pos *pos, const char *path, struct why *why)
+{
+	int	 fd, rv;
+
+	if (path == NULL)
+		return 0;
+	if ((fd = file_read(pos, path, why)) == -1)
+		return -1;
+	rv = key_check(fd, pos, path, why);
+	close(fd);
+	return rv;
 }
 
 static int
@@ -301,7 +328,7 @@ sessions_check(const struct config *conf, struct why *why)
 		pos = &ss->ss_pos;
 		if (file_check(pos, trust_bundle(conf, ss), why) == -1 ||
 		    file_check(pos, ss->ss_ca_cert, why) == -1 ||
-		    file_check(pos, ss->ss_ca_key, why) == -1 ||
+		    secret_check(pos, ss->ss_ca_key, why) == -1 ||
 		    directory_check(pos, ss->ss_trust_directory, why) == -1)
 			return -1;
 	}
@@ -315,17 +342,21 @@ files_open(struct runtime *rt, const struct config *conf, struct why *why)
 	const struct conf_cluster	*cl;
 
 	TAILQ_FOREACH(dc, &conf->cf_deciders, dc_entry)
-		if (file_open(rt, &dc->dc_pos, dc->dc_key_file, why) == -1 ||
+		if (secret_open(rt, &dc->dc_pos, dc->dc_key_file,
+		    why) == -1 ||
 		    file_open(rt, &dc->dc_pos, dc->dc_prompt_file, why) == -1 ||
 		    file_open(rt, &dc->dc_pos, dc->dc_trust_file, why) == -1)
 			return -1;
 	TAILQ_FOREACH(cl, &conf->cf_clusters, cl_entry)
-		if (file_open(rt, &cl->cl_pos, cl->cl_kubeconfig, why) == -1 ||
+		if (secret_open(rt, &cl->cl_pos, cl->cl_kubeconfig,
+		    why) == -1 ||
 		    file_open(rt, &cl->cl_pos, cl->cl_ca_file, why) == -1 ||
-		    file_open(rt, &cl->cl_pos, cl->cl_token_file, why) == -1 ||
+		    secret_open(rt, &cl->cl_pos, cl->cl_token_file,
+		    why) == -1 ||
 		    file_open(rt, &cl->cl_pos, cl->cl_cert_file, why) == -1 ||
-		    file_open(rt, &cl->cl_pos, cl->cl_key_file, why) == -1 ||
-		    file_open(rt, &cl->cl_pos, cl->cl_password_file,
+		    secret_open(rt, &cl->cl_pos, cl->cl_key_file,
+		    why) == -1 ||
+		    secret_open(rt, &cl->cl_pos, cl->cl_password_file,
 		    why) == -1)
 			return -1;
 	return 0;
@@ -381,6 +412,7 @@ runtime_open(const struct config *conf, const struct runtime *old,
 		runtime_abort(rt);
 		return NULL;
 	}
+	keys_warn(conf, false);
 	return rt;
 }
 

@@ -139,6 +139,26 @@ def permissions(tmp):
             "running egressd"))
 
 
+def secrets(tmp):
+    """A check alone opens no key, and yet says which would be refused."""
+    key = write(f"{tmp}/key", "secret\n", 0o644)
+    path = write(f"{tmp}/keys.conf", f"""
+decider "a" webhook {{ url "https://x.test/" key file "{key}" }}
+decider "b" webhook {{ url "https://x.test/" key file "/usr/bin/env" }}
+decider "c" webhook {{ url "https://x.test/" key file "/nonexistent" }}
+""")
+    for mode, wanted in ((0o644, 3), (0o600, 2)):
+        os.chmod(key, mode)
+        got = egressd("-n", path, tmp)
+        said = got.stderr.decode().splitlines()
+        report(f"key of mode {mode:o}", None if got.returncode == 0 and
+               said[-1] == "configuration OK" and len(said) == wanted + 1 and
+               (mode == 0o600 or f"{path}:2: {key}: holds a secret, and its "
+                "mode 0644 gives others rights" in said[0]) and
+               said[-2] == f"egressd: {path}:3: /usr/bin/env: holds a "
+               "secret, and every sandbox is shown /usr" else repr(said))
+
+
 def odd_files(tmp):
     os.mkdir(f"{tmp}/dir")
     os.mkfifo(f"{tmp}/fifo", 0o600)
@@ -215,6 +235,7 @@ def main():
         for path in sorted(glob.glob(f"{HERE}/err/*.conf")):
             report("err/" + os.path.basename(path), refused(tmp, path))
         permissions(tmp)
+        secrets(tmp)
         odd_files(tmp)
         include_bounds(tmp)
         many_errors(tmp)

@@ -61,6 +61,7 @@ class Model(StandinDecider):
         folder = directory()
         (folder / "prompt").write_bytes(PROMPT.encode())
         (folder / "key").write_text("sk-x\n")
+        (folder / "key").chmod(0o600)
         return (f'decider "guard" agent {{ api {self.style}\n'
                 f'url "{self.url()}"\nmodel "m"\n'
                 f'key file "{folder}/key"\nprompt file "{folder}/prompt"\n'

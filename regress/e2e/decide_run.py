@@ -35,7 +35,7 @@ from case import Cases, Skip  # noqa: E402
 from daemon import TOP, WAIT_S, until  # noqa: E402
 from judge import ALLOW, DENY, SCHEMA, Judge, directory  # noqa: E402
 from origin import authority  # noqa: E402
-from runlib import ORIGIN, WHO, place, records  # noqa: E402
+from runlib import ORIGIN, WHO, identity, place, records  # noqa: E402
 from schema import check  # noqa: E402
 from standin_decider import (StandinDecider, anthropic, openai,  # noqa: E402
                              tool)
@@ -104,6 +104,15 @@ def file(name, text, mode=0o644):
     return path
 
 
+def secret(name, text):
+    """For a daemon of root's or of a user's, and for nobody else."""
+    mine = identity("user")
+    path = file(name, text, 0o640 if mine else 0o600)
+    if mine:
+        os.chown(path, 0, mine["group"])
+    return path
+
+
 def trust():
     """Of the authority that stand-ins are signed by."""
     return authority("root").cert.read_text()
@@ -134,7 +143,7 @@ class Server(StandinDecider):
     def conf(self):
         common = (f'url "{self.url()}"\n'
                   f'trust file "{file("root", trust())}"\n'
-                  f'key file "{file("key", KEY)}"\ntimeout 4s\n'
+                  f'key file "{secret("key", KEY)}"\ntimeout 4s\n'
                   'concurrency 2\n')
         if self.kind == "webhook":
             return f'decider "judge" webhook {{ {common} }}\n'
@@ -271,7 +280,7 @@ def people(who):
 def example_webhook():
     """The program as it is shipped; its address is written into it."""
     tenants = file("tenants", json.dumps({"acme": [ORIGIN]}))
-    key = file("hook", "k\n")
+    key = secret("hook", "k\n")
     program = subprocess.Popen(
         ["/usr/bin/python3", str(EXAMPLES / "decide-webhook"), str(key),
          str(tenants)], stderr=subprocess.PIPE, text=True,

@@ -24,6 +24,7 @@ import pathlib
 import signal
 import socket
 import sys
+import tempfile
 import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
@@ -209,6 +210,7 @@ def key_file():
         refused(daemon, "bad_configuration", f"{daemon.conf}:{lines + 1}: ",
                 str(key), "No such file")
         key.write_text("")
+        key.chmod(0o600)
         refused(daemon, "reload_refused", "deciderd", "key", "hook", "empty")
         key.write_text("secret-of-the-judge\n")
         taken(daemon, 2)
@@ -216,6 +218,60 @@ def key_file():
         refused(daemon, "bad_configuration", str(key))
         assert "secret-of-the-judge" not in daemon.log()
         assert "secret-of-the-judge" not in json.dumps(daemon.ask("status"))
+
+
+SECRETS = {
+    "decider": 'decider "d" webhook { url "https://x.test/" key file "%s" }',
+    "token": 'cluster "c" { server "https://x.test" token file "%s" }',
+    "kubeconfig": 'cluster "c" { kubeconfig "%s" }',
+    "password": 'cluster "c" { server "https://x.test" user "u" password file '
+                '"%s" }',
+    "ca": 'session "s" { listen on 127.0.0.1 port 15003 policy "open" ca '
+          'certificate "{cert}" key "%s" }',
+}
+
+
+@cases.each(SECRETS)
+def secret_of_others(what):
+    """As ssh: what others may read is no secret, what they own no better."""
+    root = authority()
+    with Daemon() as daemon:
+        key = daemon.dir / "secret"
+        key.write_text(root.key.read_text() if what == "ca" else "secret\n")
+        line = len(daemon.conf.read_text().splitlines()) + 1
+        daemon.write(POLICY + SECRETS[what].replace(
+            "{cert}", str(root.cert)) % key + "\n")
+        mine = os.geteuid() == 0
+        for mode in (0o644, 0o604, 0o660, 0o620, 0o602, 0o601, 0o610):
+            key.chmod(mode)
+            refused(daemon, "bad_configuration", f"{daemon.conf}:{line}: ",
+                    f"{key}: holds a secret, and its mode {mode:04o} gives")
+        if mine:
+            key.chmod(0o600)
+            os.chown(key, 4242, -1)
+            refused(daemon, "bad_configuration", "belongs to uid 4242")
+            os.chown(key, 0, -1)
+        key.chmod(0o640)
+        if not mine:
+            refused(daemon, "bad_configuration", "its mode 0640 gives")
+            key.chmod(0o600)
+        taken(daemon, 2)
+
+
+@cases.case
+def secret_that_is_shown():
+    """What a sandbox could read is warned of, and is the operator's choice."""
+    with Daemon() as daemon:
+        if os.geteuid() != 0:
+            raise Skip("only root can write there")
+        with tempfile.TemporaryDirectory(dir="/usr/local/share") as folder:
+            key = pathlib.Path(folder) / "key"
+            key.write_text("secret\n")
+            key.chmod(0o600)
+            daemon.write(POLICY + SECRETS["decider"] % key + "\n")
+            taken(daemon, 2)
+            assert (f"{key}: holds a secret, and every sandbox is shown /usr"
+                    in daemon.log()), daemon.log()
 
 
 @cases.each(["cert", "key", "trust", "directory"])

@@ -1,0 +1,96 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * The parent runs this: files that hold a secret.  Whoever else can read one
+ * has the secret as well, so it is refused as ssh(1) refuses a key.
+ */
+
+#include <sys/stat.h>
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exposure.h"
+#include "parent.h"
+
+/*
+ * Root may let a group read what is root's: so do service managers and
+ * clusters that hand out secrets.  A user's own group may be everybody's.
+ */
+static int
+weigh(const struct stat *st, const char *path, struct why *why)
+{
+	mode_t	 others = S_IRWXG | S_IRWXO;
+
+	if (!S_ISREG(st->st_mode))
+		return why_set(why, "%s: not a regular file", path);
+	if (st->st_uid != 0 && st->st_uid != geteuid())
+		return why_set(why, "%s: belongs to uid %u, neither root nor "
+		    "the user running egressd", path, st->st_uid);
+	if (st->st_uid == 0)
+		others &= ~(mode_t)S_IRGRP;
+	if (st->st_mode & others)
+		return why_set(why, "%s: holds a secret, and its mode %04o "
+		    "gives others rights; chmod %s", path,
+		    (unsigned int)st->st_mode & 07777,
+		    st->st_uid == 0 ? "600 or 640" : "600");
+	return 0;
+}
+
+int
+key_check(int fd, const struct conf_pos *pos, const char *path,
+    struct why *why)
+{
+	struct why	 what;
+	struct stat	 st;
+
+	if (fstat(fd, &st) == -1)
+		why_set(&what, "%s: %s", path, strerror(errno));
+	else if (weigh(&st, path, &what) == 0)
+		return 0;
+	return why_set(why, "%s:%u: %s", pos->p_file, pos->p_line, what.text);
+}
+
+static int
+warn_of(const struct conf_pos *pos, const char *path, void *arg)
+{
+	struct stat	 st;
+	struct why	 what;
+	const char	*tree;
+	char		 real[PATH_MAX];
+
+	if (path == NULL)
+		return 0;
+	if (*(bool *)arg && stat(path, &st) == 0 &&
+	    weigh(&st, path, &what) == -1)
+		log_warnx("%s:%u: %s", pos->p_file, pos->p_line, what.text);
+	if (realpath(path, real) != NULL &&
+	    (tree = exposure_shown_in(real)) != NULL)
+		log_warnx("%s:%u: %s: holds a secret, and every sandbox is "
+		    "shown %s", pos->p_file, pos->p_line, path, tree);
+	return 0;
+}
+
+/* modes: also of what would be refused; a check alone refuses no file. */
+void
+keys_warn(const struct config *conf, bool modes)
+{
+	conf_secrets(conf, warn_of, &modes);
+}
