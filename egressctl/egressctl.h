@@ -337,6 +337,9 @@ void	 replay_put(const cJSON *);
 void	 run_take(struct invocation *, int, char *[]);
 int	 run_run(const struct invocation *);
 
+/* secrets.c */
+int	 secrets_check(const char *, int (*)(const char *));
+
 /* source.c */
 struct source	*source_open(const char *);
 enum next	 source_line(struct source *, char **, size_t *);

@@ -216,28 +216,27 @@ shows(const char *dir, const char *path)
 	return realpath(dir, real) != NULL && exposure_beneath(path, real);
 }
 
-/*
- * A socket that can be seen can be connected to.  policyd hangs up on whoever
- * lives in a sandbox, but one wall is not two.
- */
+/* By its real name; of /etc the sandbox sees what all may read there. */
 static int
-hides_directory(const char *path)
+is_seen(const char *path)
 {
 	char	dir[PATH_MAX];
 	size_t	i;
-	int	seen = shows("/etc", path);
+	int	seen = exposure_shown_in(path) != NULL;
 
 	for (i = 0; i < run.nwritable; i++)
 		seen |= shows(run.writable[i], path);
 	for (i = 0; i < run.nreadable; i++)
 		seen |= shows(run.readable[i], path);
-	for (i = 0; exposure_shown[i] != NULL; i++)
-		seen |= shows(exposure_shown[i], path);
 	if (shows_working_directory(dir, sizeof(dir)))
 		seen |= shows(dir, path);
-	return !seen;
+	return seen;
 }
 
+/*
+ * A socket that can be seen can be connected to.  policyd hangs up on whoever
+ * lives in a sandbox, but one wall is not two.
+ */
 static int
 check_directory(void)
 {
@@ -249,7 +248,7 @@ check_directory(void)
 		warn("%s", run.directory);
 		return -1;
 	}
-	if (hides_directory(real))
+	if (!is_seen(real) && !shows("/etc", real))
 		return 0;
 	warnx("-S %s: the sandbox would see the control socket there; name "
 	    "another directory", run.directory);
@@ -279,7 +278,8 @@ find_daemon(const struct invocation *in)
 			return -1;
 		}
 	}
-	if ((conf = private_conf(in)) == NULL)
+	if ((conf = private_conf(in)) == NULL ||
+	    secrets_check(conf, is_seen) == -1)
 		return -1;
 	return private_start(&run.private, &run.client, conf, run.directory,
 	    run.verbose);

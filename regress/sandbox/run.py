@@ -548,6 +548,32 @@ def writable_policy():
         assert "may write" in done.stderr, done.stderr
 
 
+@cases.case
+def secret_in_sight():
+    """A key that the sandbox can read is a key that the agent has."""
+    work, side = here.fresh("user", "work"), here.fresh("user", "side")
+    for where, args in ((work, ()), (side, ("-x", side)), (side, ("-X", side)),
+                        (side, ("-w", side)), (side, ("-x", side / "key")),
+                        (side, ())):
+        key = where / "key"
+        key.write_text("secret\n")
+        key.chmod(0o600)
+        os.chown(key, where.stat().st_uid, -1)
+        link = here.fresh("user", "conf") / "link"
+        link.symlink_to(key)
+        for name in (key, link):
+            conf, _ = here.conf("user", more='decider "d" webhook { url '
+                                f'"https://x.test/" key file "{name}" }}\n')
+            done = here.run("user", "run", "-f", conf, *args, "--", "echo",
+                            "ran", work=work)
+            if where is side and not args:
+                same((done.returncode, done.stdout, done.stderr),
+                     (0, "ran\n", ""))
+                continue
+            same((done.returncode, done.stdout), (125, ""), done.stderr)
+            assert f"{name}: the sandbox would see" in done.stderr, done.stderr
+
+
 @cases.each(("", "-r"))
 def policy_at_home(root):
     """The home is not shown, by whatever name, and so not warned of."""
