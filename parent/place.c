@@ -171,6 +171,29 @@ walk_begin(struct walk *wk, const char *path, struct why *why)
 	return 0;
 }
 
+/* A directory on a way that only root, and owner, can change. */
+static int
+walk_way(const char *dir, uid_t owner, struct why *why)
+{
+	struct walk	 wk = { .wk_owner = owner };
+	char		 name[PATH_LEN];
+
+	if (!d.d_privileged) {
+		wk.wk_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
+		if (wk.wk_fd == -1)
+			why_set(why, "%s: %s", dir, strerror(errno));
+		return wk.wk_fd;
+	}
+	if (walk_begin(&wk, dir, why) == -1)
+		return -1;
+	while (next_name(&wk, name, sizeof(name)))
+		if (walk_step(&wk, name, why) == -1) {
+			close(wk.wk_fd);
+			return -1;
+		}
+	return wk.wk_fd;
+}
+
 /*
  * A directory in which we may write; owner is whom root trusts besides
  * itself, or -1.
@@ -178,26 +201,14 @@ walk_begin(struct walk *wk, const char *path, struct why *why)
 int
 place_open(const char *dir, uid_t owner, struct why *why)
 {
-	struct walk	 wk = { .wk_owner = owner };
-	char		 name[PATH_LEN];
+	int	 fd;
 
-	if (!d.d_privileged)
-		wk.wk_fd = open(dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
-	else {
-		if (walk_begin(&wk, dir, why) == -1)
-			return -1;
-		while (next_name(&wk, name, sizeof(name)))
-			if (walk_step(&wk, name, why) == -1) {
-				close(wk.wk_fd);
-				return -1;
-			}
-	}
-	if (wk.wk_fd != -1 && faccessat(wk.wk_fd, ".", W_OK | X_OK,
-	    AT_EACCESS) == 0)
-		return wk.wk_fd;
+	if ((fd = walk_way(dir, owner, why)) == -1)
+		return -1;
+	if (faccessat(fd, ".", W_OK | X_OK, AT_EACCESS) == 0)
+		return fd;
 	why_set(why, "%s: %s", dir, strerror(errno));
-	if (wk.wk_fd != -1)
-		close(wk.wk_fd);
+	close(fd);
 	return -1;
 }
 
@@ -264,7 +275,8 @@ place_file(const char *path, int flags, mode_t mode, struct why *why)
 
 	if ((name = split(path, dir, sizeof(dir))) == NULL)
 		return why_set(why, "%s: the name is too long", path);
-	if ((dirfd = place_open(dir, NOBODY, &where)) == -1)
+	/* A file that is there may be writable where no other can be made. */
+	if ((dirfd = walk_way(dir, NOBODY, &where)) == -1)
 		return why_set(why, "%s: %s", path, where.text);
 	fd = openat(dirfd, name, flags | O_CREAT | O_NOFOLLOW | O_NONBLOCK |
 	    O_CLOEXEC, mode);

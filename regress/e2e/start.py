@@ -368,7 +368,8 @@ session "edge" {{ listen on 127.0.0.1 port 15001 policy "open" }}
 @cases.each(["all", "trust", "cert", "key", "decider"])
 def file_by_a_link(what):
     """A link of another user's does not lead root to a file of root's; to one
-    of that user's it does, and so does a link of root's."""
+    of that user's it does, and so does a link of root's.  A secret is root's
+    own, whatever leads to it."""
     for_root()
 
     def name(path):
@@ -399,8 +400,12 @@ def file_by_a_link(what):
             link.symlink_to(at)
             os.chown(link, owner, owner, follow_symlinks=False)
             name(link)
-            daemon.start()
-            assert daemon.stop() == 0
+            if owner != 0 and what in ("key", "decider"):
+                refused(daemon, f"{daemon.conf}:", f"{link}: ",
+                        f"belongs to uid {NOBODY}")
+            else:
+                daemon.start()
+                assert daemon.stop() == 0
             link.unlink()
 
 
