@@ -38,6 +38,7 @@ struct ipc		*child_parent;
 char			 child_session[NAME_LEN + 1];
 
 static const struct child	*self;
+static uint64_t			 life;		/* of the daemon */
 static uint64_t			 generation;	/* running */
 static uint64_t			 candidate;	/* being prepared */
 
@@ -52,6 +53,7 @@ child_parent_boot(struct ipc *ip, const union msg *m)
 		return ipc_bad(ip, "role %u is not ours", mb->role);
 	if (log_level_name(mb->log_level) == NULL)
 		return ipc_bad(ip, "log level %u", mb->log_level);
+	life = mb->life;
 	strlcpy(child_session, mb->session, sizeof(child_session));
 	log_init(role_name(self->ch_role), mb->log_level, mb->log_marks);
 
@@ -62,6 +64,13 @@ child_parent_boot(struct ipc *ip, const union msg *m)
 	sandbox_enter(self->ch_sandbox);
 	ip->ip_state = S_SETUP;
 	return 0;
+}
+
+void
+child_request_prefix(uint32_t instance, char out[REQUEST_PREFIX_LEN + 1])
+{
+	snprintf(out, REQUEST_PREFIX_LEN + 1, "%016llx-%u-",
+	    (unsigned long long)life, instance);
 }
 
 int

@@ -51,6 +51,15 @@ extern struct event_base	*child_base;
 extern struct ipc		*child_parent;
 extern char			 child_session[NAME_LEN + 1];	/* engines */
 
+/*
+ * A request is known by the life of the daemon, the instance of its engine and
+ * a number, with hyphens between: no other has that name, also not after a
+ * restart.  This is all of it but the number.
+ */
+#define REQUEST_PREFIX_LEN	(16 + 1 + 10 + 1)
+void		 child_request_prefix(uint32_t,
+		    char [REQUEST_PREFIX_LEN + 1]);
+
 int		 child_main(const struct child *, int, char *[]);
 
 /*

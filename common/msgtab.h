@@ -169,9 +169,12 @@ enum msg_fd { FD_NEVER, FD_MUST };
 #define FIELDS_generation(U8, U16, U32, U64, STR, BYTES) \
 	U64(generation)
 
-/* uid 0: stay who you are (started without privileges), no chroot. */
+/*
+ * uid 0: stay who you are (started without privileges), no chroot.  life is
+ * another one each time that the daemon starts.
+ */
 #define FIELDS_boot(U8, U16, U32, U64, STR, BYTES) \
-	U8(role) U8(log_level) U8(log_marks) U32(uid) U32(gid) \
+	U8(role) U8(log_level) U8(log_marks) U32(uid) U32(gid) U64(life) \
 	STR(chroot, PATH_LEN) STR(session, NAME_LEN)
 
 /* The other end of a pair.  Session and instance name an engine. */

@@ -238,6 +238,7 @@ run(struct config *conf)
 	struct why	 why;
 
 	d.d_privileged = geteuid() == 0;
+	arc4random_buf(&d.d_life, sizeof(d.d_life));
 	d.d_started = clock_wall_ns();
 	/* The journal tells priorities apart by a mark before each line. */
 	d.d_journal = d.d_debug && getenv("JOURNAL_STREAM") != NULL;

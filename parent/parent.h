@@ -94,6 +94,7 @@ struct daemon {
 	struct config		*d_conf;	/* running */
 	struct runtime		*d_runtime;	/* its open files */
 	uint64_t		 d_generation;	/* running, 0 before the first */
+	uint64_t		 d_life;	/* not that of any other */
 	uint64_t		 d_started;	/* nanoseconds since the epoch */
 	bool			 d_privileged;
 	bool			 d_debug;	/* -d */

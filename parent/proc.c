@@ -186,7 +186,7 @@ proc_boot(struct proc *pr)
 	ipc_send(pr->pr_ipc, -1, BOOT, boot, .role = pr->pr_role,
 	    .log_level = log_get_level(),
 	    .log_marks = d.d_journal || pr->pr_log != NULL,
-	    .uid = uid, .gid = gid,
+	    .uid = uid, .gid = gid, .life = d.d_life,
 	    .chroot = uid != 0 ? identity_root(pr->pr_role) : "",
 	    .session = pr->pr_session != NULL ? pr->pr_session->se_name : "");
 	pr->pr_ipc->ip_state = S_SETUP;

@@ -338,6 +338,7 @@ engine_new(const struct msg_channel *mc, int fd)
 		fatal("%s", __func__);
 	strlcpy(en->en_session, mc->session, sizeof(en->en_session));
 	en->en_instance = mc->instance;
+	child_request_prefix(mc->instance, en->en_prefix);
 	request_set_init(&en->en_requests);
 	ip = child_engine(mc, fd, engine_handlers);
 	ip->ip_arg = en;

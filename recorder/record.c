@@ -92,11 +92,11 @@ or_null(const char *s)
 static void
 put_id(struct jsonw *w, const struct engine *en, uint64_t id)
 {
-	char	 text[2 * JSONW_DIGITS + 1], *end = text + sizeof(text), *p;
+	char	 text[REQUEST_PREFIX_LEN + JSONW_DIGITS];
+	char	*end = text + sizeof(text), *p = jsonw_digits(id, end);
+	size_t	 len = strlen(en->en_prefix);
 
-	p = jsonw_digits(id, end);
-	*--p = '-';
-	p = jsonw_digits(en->en_instance, p);
+	p = memcpy(p - len, en->en_prefix, len);
 	jsonw_lit(w, "id");
 	jsonw_plain(w, p, (size_t)(end - p));
 }

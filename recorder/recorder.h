@@ -32,7 +32,7 @@
 
 #include <event2/event.h>
 
-#include "ipc.h"
+#include "child.h"
 #include "jsonw.h"
 
 #define LINE_LEN_MAX		(256 * 1024)	/* with its newline */
@@ -207,6 +207,7 @@ struct engine {
 	struct ipc		*en_ipc;
 	char			 en_session[NAME_LEN + 1];
 	uint32_t		 en_instance;
+	char			 en_prefix[REQUEST_PREFIX_LEN + 1];
 	uint32_t		 en_spent;	/* credit to give back */
 	struct request_set	 en_requests;
 };

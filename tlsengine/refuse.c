@@ -17,7 +17,7 @@
 /*
  * tlsengine runs this: refusals that people and programs can read.  A status,
  * two fields and a small JSON body say what was refused, by which rule and
- * under which number it is in the records; or, if the policy wants it so, the
+ * under which name it is in the records; or, if the policy wants it so, the
  * connection is reset without a word.
  */
 
@@ -30,15 +30,13 @@
 
 /* The body; the reason may hold an origin's words, so it is escaped. */
 static size_t
-refuse_body(const struct exchange *ex, const char *reason, char *out,
-    size_t size)
+refuse_body(const struct exchange *ex, const char *reason, const char *id,
+    char *out, size_t size)
 {
 	struct jsonw	 w;
 	const char	*text;
 	size_t		 len = 0;
-	char		 id[32];
 
-	snprintf(id, sizeof(id), "%llu", (unsigned long long)ex->ex_id);
 	jsonw_init(&w, size - 1);
 	jsonw_object(&w);
 	jsonw_key(&w, "error");
@@ -53,6 +51,8 @@ refuse_body(const struct exchange *ex, const char *reason, char *out,
 		jsonw_uint(&w, ex->ex_ruling.rl_rule);
 	else
 		jsonw_null(&w);
+	jsonw_key(&w, "session_id");
+	jsonw_str(&w, child_session);
 	jsonw_key(&w, "request_id");
 	jsonw_str(&w, id);
 	jsonw_end(&w);
@@ -79,12 +79,14 @@ refuse_answer(struct exchange *ex, int status, const char *reason)
 {
 	struct h1_field		 extra[3];
 	struct h1_out_response	 os = { .os_status = status };
-	char			 body[1024], decision[96], id[32];
+	char			 body[2048], decision[96];
+	char			 id[REQUEST_PREFIX_LEN + JSONW_DIGITS + 1];
 	size_t			 len, room;
 	void			*p;
 
-	len = refuse_body(ex, reason, body, sizeof(body));
-	snprintf(id, sizeof(id), "%llu", (unsigned long long)ex->ex_id);
+	snprintf(id, sizeof(id), "%s%llu", request_prefix,
+	    (unsigned long long)ex->ex_id);
+	len = refuse_body(ex, reason, id, body, sizeof(body));
 	extra[0] = refuse_field(reason, decision, sizeof(decision));
 	extra[1] = (struct h1_field){ "Egress-Request", 14, id, strlen(id), 0, 0 };
 	extra[2] = (struct h1_field){ "Content-Type", 12, "application/json",

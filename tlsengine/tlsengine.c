@@ -32,6 +32,7 @@ struct settings		 settings;
 uint64_t		 generation;
 struct ipc		*policyd;
 struct ipc		*recorder;
+char			 request_prefix[REQUEST_PREFIX_LEN + 1];
 
 static struct settings	 candidate;
 static uint64_t		 candidate_generation;
@@ -209,6 +210,7 @@ tlsengine_channel(const struct msg_channel *mc, int fd)
 		policyd->ip_drained = tlsengine_policyd_drained;
 		return 0;
 	case ROLE_RECORDER:
+		child_request_prefix(mc->instance, request_prefix);
 		recorder = child_peer(ROLE_RECORDER, fd, recorder_handlers);
 		recorder->ip_drained = tlsengine_recorder_drained;
 		return 0;

@@ -311,6 +311,7 @@ extern struct settings		 settings;
 extern uint64_t			 generation;
 extern struct ipc		*policyd;
 extern struct ipc		*recorder;
+extern char			 request_prefix[REQUEST_PREFIX_LEN + 1];
 extern const struct sandbox	 tlsengine_sandbox;
 void		 set_timer(struct event *, uint64_t);
 

@@ -19,9 +19,11 @@
 down."""
 
 import hashlib
+import json
 import os
 import pathlib
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -610,6 +612,34 @@ def denied():
 
 
 @cases.case
+def whole_ids():
+    """Who was refused can name the record: session and id are those of the
+    answer, and no other life of the daemon or of an engine has that id."""
+    ids = set()
+    with pair(rule='path "/ok"') as both:
+        gate = both.gate
+        for life in range(3):
+            with both.open() as wire:
+                got = wire.ask(both.get(f"/{life}"))
+            body = json.loads(got.body)
+            record = gate.final(path=f"/{life}")
+            assert got.get("egress-request") == body["request_id"] == \
+                record["request"]["id"], (got, record)
+            assert body["session_id"] == record["session_id"] == "edge", body
+            ids.add(body["request_id"])
+            if life == 0:
+                before = gate.settle()["edge"]
+                os.kill(before, signal.SIGKILL)
+                until("another engine", lambda:
+                      gate.settle()["edge"] != before)
+            else:
+                assert gate.stop() == 0
+                gate.start()
+                gate.settle()
+        assert len(ids) == 3, ids
+
+
+@cases.case
 def refuse_with_reset():
     """Not a byte for an answer."""
     with pair(rule='path "/ok"', settings="refuse with reset") as both:
@@ -761,7 +791,7 @@ def records():
             headers["X-Odd"] == "\u00ff", headers
         assert request["response_headers"]["Set-Cookie"] == "[redacted]"
         assert request["response_headers"]["X-Two"] == "1, 2", request
-        assert re.fullmatch(r"\d+-\d+", request["id"]), request
+        assert re.fullmatch(r"[0-9a-f]{16}-\d+-\d+", request["id"]), request
         assert {k: request[k] for k in (
             "host", "port", "scheme", "protocol", "method",
             "response_status", "address")} == {

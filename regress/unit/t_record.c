@@ -52,7 +52,7 @@ static char			 text[1024 * 1024];
 static char			*line;		/* of text, not yet seen */
 static int			 file = -1;
 
-/* Of common/child.c only these two are needed, and no parent. */
+/* Of common/child.c only these are needed, and no parent. */
 struct ipc *
 child_engine(const struct msg_channel *mc, int fd, const ipc_handler *handlers)
 {
@@ -65,6 +65,12 @@ child_engine_bad(const struct ipc *ip, const char *why)
 {
 	(void)ip;
 	strlcpy(gone_why, why, sizeof(gone_why));
+}
+
+void
+child_request_prefix(uint32_t instance, char out[REQUEST_PREFIX_LEN + 1])
+{
+	snprintf(out, REQUEST_PREFIX_LEN + 1, "%u-", instance);
 }
 
 static int

@@ -114,6 +114,7 @@ final(const struct request *like, size_t body, int full)
 	};
 
 	strlcpy(en.en_session, session, sizeof(en.en_session));
+	memset(en.en_prefix, 'f', REQUEST_PREFIX_LEN);
 	if (full & ASKED)
 		blob_set(&rq.rq_fields[0], heads[0], FIELDS_LEN);
 	if (full & ANSWERED)
