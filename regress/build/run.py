@@ -120,14 +120,19 @@ def licences():
             assert "Permission to use, copy, modify" in text, name
 
 
+def install(root, *before):
+    """Everything, under a directory of the case."""
+    done = run([*before, "make", "-C", TOP, f"B={BUILD}", f"DESTDIR={root}",
+                "PREFIX=/opt/egressd", "install"])
+    assert done.returncode == 0, done.stdout[-800:]
+    return pathlib.Path(root)
+
+
 @cases.case
 def installed():
     """What `make install` puts under DESTDIR runs from PREFIX."""
     with tempfile.TemporaryDirectory() as tmp:
-        done = run(["make", "-C", TOP, f"B={BUILD}", f"DESTDIR={tmp}",
-                    "PREFIX=/opt/egressd", "install"])
-        assert done.returncode == 0, done.stdout[-800:]
-        root = pathlib.Path(tmp)
+        root = install(tmp)
         for name in ("opt/egressd/sbin/egressd", "opt/egressd/sbin/egressctl",
                      "opt/egressd/libexec/egressd-policyd",
                      "opt/egressd/share/man/man8/egressd.8",
@@ -139,6 +144,20 @@ def installed():
         assert str(TOP).encode() + b"/build" not in program.read_bytes()
         done = run([program, "-n", "-f", root / "etc/egressd.conf"])
         assert done.stdout.strip() == "configuration OK", done.stdout
+
+
+@cases.case
+def installed_modes():
+    """Who installs may keep files to himself; these are for all to read."""
+    with tempfile.TemporaryDirectory() as tmp:
+        top = pathlib.Path(tmp, "top")
+        install(top, "sh", "-c", 'umask 077 && exec "$@"', "sh")
+        assert next(top.rglob("egressd.service"), None), "no unit"
+        for path in top.rglob("*"):
+            mode = path.stat().st_mode & 0o777
+            want = {0o755} if path.is_dir() else {0o600} if \
+                path == top / "etc/egressd.conf" else {0o644, 0o755}
+            assert mode in want, f"{path}: {mode:o}"
 
 
 cases.main()
