@@ -20,13 +20,14 @@
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "regress" / "lib"))
-from case import Cases, run  # noqa: E402
+from case import Cases, Skip, run  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("B", TOP / "build"))
 
@@ -158,6 +159,26 @@ def installed_modes():
             want = {0o755} if path.is_dir() else {0o600} if \
                 path == top / "etc/egressd.conf" else {0o644, 0o755}
             assert mode in want, f"{path}: {mode:o}"
+
+
+@cases.case
+def unit():
+    """It starts again for ever, and keeps what clients hold on to."""
+    with tempfile.TemporaryDirectory() as tmp:
+        root = install(tmp)
+        path = next(root.rglob("egressd.service"))
+        lines = path.read_text().splitlines()
+        head, service = lines.index("[Unit]"), lines.index("[Service]")
+        assert head < lines.index("StartLimitIntervalSec=0") < service
+        for line in ("Restart=on-failure", "RuntimeDirectoryPreserve=yes",
+                     "ExecStart=/opt/egressd/sbin/egressd -d"):
+            assert lines.index(line) > service, line
+        if shutil.which("systemd-analyze") is None:
+            raise Skip("there is no systemd-analyze")
+        # It also misses the programs and pages, which are not at PREFIX.
+        said = run(["systemd-analyze", "verify", path]).stdout
+        wrong = [line for line in said.splitlines() if str(path) in line]
+        assert not wrong, wrong
 
 
 cases.main()
