@@ -127,7 +127,7 @@ choose_protocol(SSL *ssl, const unsigned char **out, unsigned char *outlen,
 	return SSL_TLSEXT_ERR_OK;
 }
 
-/* Connections under way keep the context, and the leaf, that they began with. */
+/* Connections under way keep the context and the leaf they began with. */
 static void
 ca_use(struct mint *mt)
 {

@@ -318,7 +318,7 @@ void		 set_timer(struct event *, uint64_t);
 const struct secret	*trust_bundle(void);
 
 /* ca.c */
-extern struct mint		*mint;		/* NULL before the first commit */
+extern struct mint		*mint;		/* NULL before a commit */
 extern SSL_CTX			*server_ctx;
 void		 ca_commit(const struct secret *, const struct secret *);
 unsigned char	*trust_java(size_t *);
