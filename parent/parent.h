@@ -79,6 +79,7 @@ struct session {
 	uint64_t		 se_started;	/* clock_ms() */
 	unsigned int		 se_delay_ms;	/* before the next start */
 	struct event		 se_retry;
+	bool			 se_trusted;	/* its trust is written */
 };
 
 #define STOP_TIMEOUT_MS		400

@@ -124,17 +124,35 @@ done:
 	return rv;
 }
 
+/* A file is there and holds something else. */
+static bool
+differs(int dir, const char *name, const char *text)
+{
+	char	 have[TEXT_LEN];	/* more than an engine can send */
+	ssize_t	 n;
+	int	 fd;
+
+	fd = openat(dir, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd == -1)
+		return false;
+	n = read(fd, have, sizeof(have));
+	close(fd);
+	return n != -1 && ((size_t)n != strlen(text) ||
+	    memcmp(have, text, n) != 0);
+}
+
 int
 parent_engine_trust(struct ipc *ip, const union msg *m)
 {
 	const struct msg_engine_trust	*mt = &m->engine_trust;
 	const struct proc		*pr = ip->ip_arg;
+	struct session			*se = pr->pr_session;
 	const struct conf_session	*ss;
 	struct why			 why;
 	int				 dir;
 
-	if (pr->pr_session == NULL || (ss = conf_session_find(d.d_conf,
-	    pr->pr_session->se_name)) == NULL ||
+	if (se == NULL ||
+	    (ss = conf_session_find(d.d_conf, se->se_name)) == NULL ||
 	    ss->ss_trust_directory == NULL)
 		return 0;
 	if ((dir = trust_directory(ss->ss_trust_directory, &why)) == -1) {
@@ -142,6 +160,12 @@ parent_engine_trust(struct ipc *ip, const union msg *m)
 		    why.text);
 		return 0;
 	}
+	/* Of a daemon before this one; policyd tells of those since. */
+	if (!se->se_trusted && differs(dir, "ca.pem", mt->ca))
+		log_warnx("session %s: new CA in %s: clients that loaded the "
+		    "one before reject it ('ca certificate ... key ...' keeps "
+		    "one)", se->se_name, ss->ss_trust_directory);
+	se->se_trusted = true;
 	write_file(dir, "ca.pem", NULL, mt->ca, strlen(mt->ca));
 	write_file(dir, "bundle.pem", trust_bundle(d.d_conf, ss), mt->ca,
 	    strlen(mt->ca));

@@ -170,6 +170,26 @@ def new_one():
         answered(gate)
 
 
+@cases.each(["made", "given"])
+def restart(whose):
+    """The directory is still there when the daemon starts again, and is the
+    same for who holds on to it; the log tells a new CA from the old."""
+    gate = Gate("")
+    if whose == "given":
+        gate.listen = given(*make_ca(gate.dir, "ca", 90 * DAY_S))
+        gate.policy("")
+    with gate:
+        old, inode = fingerprint(gate), gate.trust.stat().st_ino
+        same(gate.stop(), 0)
+        same(fingerprint(gate), old)
+        assert "new CA" not in gate.log()
+        gate.start()
+        answered(gate)
+        same(gate.trust.stat().st_ino, inode)
+        new = f"session edge: new CA in {gate.trust}: clients" in gate.log()
+        same((fingerprint(gate) != old, new), (whose == "made",) * 2)
+
+
 def refused(gate):
     """TLS is, with an alert that says it."""
     try:
