@@ -80,6 +80,8 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	M(CONF_POLICY, conf_policy, R_PARENT, R_POLICYD, FD_NEVER, S_PREPARE) \
 	M(CONF_RULE, conf_rule, R_PARENT, R_POLICYD, FD_NEVER, S_PREPARE) \
 	M(CONF_COND, conf_cond, R_PARENT, R_POLICYD, FD_NEVER, S_PREPARE) \
+	M(CONF_ENVIRONMENT, conf_environment, R_PARENT, R_POLICYD, FD_NEVER, \
+	    S_PREPARE) \
 	M(CONF_AUDIT, conf_audit, R_PARENT, R_RECORDER, FD_MUST, S_PREPARE) \
 	M(CONF_AUDIT_SAME, empty, R_PARENT, R_RECORDER, FD_NEVER, S_PREPARE) \
 	M(CONF_JUDGE, conf_judge, R_PARENT, R_POLICYD, FD_NEVER, S_PREPARE) \
@@ -210,6 +212,10 @@ enum msg_fd { FD_NEVER, FD_MUST };
 #define FIELDS_conf_cond(U8, U16, U32, U64, STR, BYTES) \
 	U8(kind) U16(first) U16(last) STR(text, PATH_LEN) STR(value, PATH_LEN)
 
+/* A pattern of the policy before it, in the order of their turn. */
+#define FIELDS_conf_environment(U8, U16, U32, U64, STR, BYTES) \
+	U8(pass) STR(pattern, NAME_LEN)
+
 #define FIELDS_conf_redact(U8, U16, U32, U64, STR, BYTES) \
 	STR(policy, NAME_LEN) U8(kind) STR(name, NAME_LEN)
 
@@ -294,10 +300,14 @@ enum msg_fd { FD_NEVER, FD_MUST };
 #define FIELDS_engine_bad(U8, U16, U32, U64, STR, BYTES) \
 	U32(instance) STR(why, PATH_LEN)
 
-/* Times are nanoseconds since the epoch. */
+/*
+ * Times are nanoseconds since the epoch.  told: whoever made the sandbox has
+ * said which variables its command has; the environment is their names.
+ */
 #define FIELDS_record_session(U8, U16, U32, U64, STR, BYTES) \
 	U8(kind) U64(at) STR(session, NAME_LEN) STR(policy, NAME_LEN) \
-	STR(reason, PATH_LEN) STR(ca, FINGERPRINT_LEN)
+	STR(reason, PATH_LEN) STR(ca, FINGERPRINT_LEN) U8(told) \
+	STR(environment, ENVIRONMENT_LEN)
 
 /* The document is one JSON object; who asks is done waiting after so long. */
 #define FIELDS_question(U8, U16, U32, U64, STR, BYTES) \
@@ -428,7 +438,8 @@ enum msg_fd { FD_NEVER, FD_MUST };
 #define MSG_STRUCTS(S) \
 	S(empty) S(cookie) S(generation) S(boot) S(channel) S(log_level) \
 	S(conf_nak) S(conf_control) S(conf_limits) S(conf_session) \
-	S(conf_policy) S(conf_rule) S(conf_cond) S(conf_redact) S(conf_dial) \
+	S(conf_policy) S(conf_rule) S(conf_cond) S(conf_environment) \
+	S(conf_redact) S(conf_dial) \
 	S(conf_host) S(conf_resolver) S(conf_deny_net) S(conf_decider) \
 	S(conf_cluster) S(conf_file) S(conf_engine) S(conf_listen) \
 	S(conf_audit) S(conf_judge) S(question) S(answer) S(helper_ask) \

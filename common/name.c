@@ -51,16 +51,28 @@ name_error(const char *name)
 	return NULL;
 }
 
-const char *
-name_variable_error(const char *name)
+static const char *
+variable_error(const char *name, const char *set, const char *why)
 {
 	size_t	 len = strlen(name);
 
 	if (len == 0 || len > NAME_LEN)
 		return "names have 1 to 64 bytes";
-	if (!name_only(name, LETTER_DIGIT "_") ||
-	    isdigit((unsigned char)name[0]))
-		return "names are of letters, digits and _, not beginning "
-		    "with a digit";
+	if (!name_only(name, set) || isdigit((unsigned char)name[0]))
+		return why;
 	return NULL;
+}
+
+const char *
+name_variable_error(const char *name)
+{
+	return variable_error(name, LETTER_DIGIT "_", "names are of letters, "
+	    "digits and _, not beginning with a digit");
+}
+
+const char *
+name_pattern_error(const char *pattern)
+{
+	return variable_error(pattern, LETTER_DIGIT "_*", "patterns are of "
+	    "letters, digits, _ and *, not beginning with a digit");
 }

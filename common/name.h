@@ -31,4 +31,7 @@ const char	*name_error(const char *);
 /* The same for a variable of the environment. */
 const char	*name_variable_error(const char *);
 
+/* The same for several of them; '*' stands for any number of characters. */
+const char	*name_pattern_error(const char *);
+
 #endif /* NAME_H */

@@ -57,6 +57,7 @@ enum role {
 #define FIELDS_LEN	32768	/* all field lines of a head */
 #define PIECE_LEN	4096	/* of a body's beginning */
 #define QUESTION_LEN	49152	/* JSON that a decider is asked with */
+#define ENVIRONMENT_LEN	8192	/* names of variables, a space between */
 #define TEXT_LEN	8192	/* error text that goes back to a client */
 
 /* NULL for a number that is no role. */

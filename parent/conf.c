@@ -149,6 +149,7 @@ conf_new(void)
 	TAILQ_INIT(&cf->cf_hosts);
 	TAILQ_INIT(&cf->cf_resolvers);
 	TAILQ_INIT(&cf->cf_address_deny);
+	TAILQ_INIT(&cf->cf_environment);
 	TAILQ_INIT(&cf->cf_deciders);
 	TAILQ_INIT(&cf->cf_policies);
 	TAILQ_INIT(&cf->cf_clusters);

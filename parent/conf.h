@@ -201,6 +201,14 @@ struct conf_redact {
 };
 TAILQ_HEAD(conf_redacts, conf_redact);
 
+/* environment pass, environment drop: the first that matches decides. */
+struct conf_variable {
+	TAILQ_ENTRY(conf_variable) va_entry;
+	bool			 va_pass;
+	const char		*va_pattern;
+};
+TAILQ_HEAD(conf_variables, conf_variable);
+
 struct conf_policy {
 	TAILQ_ENTRY(conf_policy) pl_entry;
 	struct conf_pos		 pl_pos;
@@ -214,6 +222,7 @@ struct conf_policy {
 	int64_t			 pl_capture;	/* bytes of each body */
 	bool			 pl_capture_hash;
 	struct conf_redacts	 pl_redact;
+	struct conf_variables	 pl_environment;
 	int64_t			 pl_quota_out;	/* 0: none */
 	unsigned int		 pl_pause_denials; /* 0: never */
 	int64_t			 pl_pause_window;
@@ -324,6 +333,7 @@ struct config {
 	struct conf_pos		 cf_upstream_trust_pos;
 	const char		*cf_upstream_trust; /* NULL: the system's */
 	struct conf_nets	 cf_address_deny;
+	struct conf_variables	 cf_environment; /* after a policy's own */
 	unsigned int		 cf_limit[CONF_NLIMITS];
 	int64_t			 cf_timeout[CONF_NTIMEOUTS];
 

@@ -23,9 +23,11 @@
 
 #include "confparse.h"
 #include "hostname.h"
+#include "name.h"
 
 #define UIDS_MIN	(ROLE_ENGINE + 2)	/* every role, and an engine */
 #define HOSTS_MAX	1024
+#define VARIABLES_MAX	256	/* patterns in one place */
 
 static const struct stmt stmt_control[] = {
 	{ "read-only", ST_BY_HAND, 0, UINT32_MAX, 0, 0, 0, NULL },
@@ -129,6 +131,49 @@ conf_global_address_deny(struct parse *ps)
 		if ((nt = value_net(ps, wd->wd_pos, wd->wd_text)) != NULL)
 			TAILQ_INSERT_TAIL(&ps->ps_conf->cf_address_deny, nt,
 			    nt_entry);
+	conf_lists_reset(ps);
+}
+
+static void
+conf_variable(struct parse *ps, struct conf_variables *list, bool pass,
+    const struct conf_word *wd)
+{
+	struct conf_variable	*va;
+	const char		*why;
+	unsigned int		 n = 0;
+
+	if ((why = name_pattern_error(wd->wd_text)) != NULL)
+		conf_error(ps, wd->wd_pos, "environment \"%s\": %s",
+		    wd->wd_text, why);
+	TAILQ_FOREACH(va, list, va_entry) {
+		n++;
+		if (strcmp(va->va_pattern, wd->wd_text) == 0)
+			conf_error(ps, wd->wd_pos, "environment \"%s\" is "
+			    "given twice", wd->wd_text);
+	}
+	if (n == VARIABLES_MAX)
+		conf_error(ps, wd->wd_pos, "environment \"%s\": more than %d "
+		    "patterns", wd->wd_text, VARIABLES_MAX);
+	va = conf_alloc(ps->ps_conf, sizeof(*va));
+	va->va_pass = pass;
+	va->va_pattern = wd->wd_text;
+	TAILQ_INSERT_TAIL(list, va, va_entry);
+}
+
+/* May be repeated: the order of passing and dropping counts. */
+void
+conf_environment(struct parse *ps, struct conf_variables *list,
+    struct conf_pos pos, const char *action)
+{
+	const struct conf_word	*wd;
+	bool			 pass = strcmp(action, "pass") == 0;
+
+	if (!pass && strcmp(action, "drop") != 0)
+		conf_error(ps, pos, "environment \"%s\": must be pass or "
+		    "drop", action);
+	else
+		TAILQ_FOREACH(wd, &ps->ps_words, wd_entry)
+			conf_variable(ps, list, pass, wd);
 	conf_lists_reset(ps);
 }
 

@@ -45,6 +45,7 @@ conf_policy_begin(struct parse *ps, struct conf_pos pos, const char *name)
 	pl->pl_capture = 4096;
 	TAILQ_INIT(&pl->pl_rules);
 	TAILQ_INIT(&pl->pl_redact);
+	TAILQ_INIT(&pl->pl_environment);
 	TAILQ_INSERT_TAIL(list, pl, pl_entry);
 
 	ps->ps_policy = pl;

@@ -234,6 +234,8 @@ void	 conf_global_hosts(struct parse *);
 void	 conf_global_resolver(struct parse *, struct conf_pos, const char *addr,
 	    int64_t port);
 void	 conf_global_address_deny(struct parse *);
+void	 conf_environment(struct parse *, struct conf_variables *,
+	    struct conf_pos, const char *action);
 void	 conf_global_limit(struct parse *, struct conf_pos, const char *name,
 	    int64_t);
 void	 conf_global_timeout(struct parse *, struct conf_pos, const char *name,

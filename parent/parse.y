@@ -163,6 +163,10 @@ global		: LOG LEVEL STRING {
 			ps->ps_conf->cf_upstream_trust_pos = $<pos>1;
 		}
 		| ADDRESS DENY words	{ conf_global_address_deny(ps); }
+		| ENVIRONMENT STRING words {
+			conf_environment(ps, &ps->ps_conf->cf_environment,
+			    $<pos>2, $2);
+		}
 		| LIMIT STRING NUMBER {
 			conf_global_limit(ps, $<pos>1, $2, $3);
 		}
@@ -292,6 +296,10 @@ policy_stmt	: DEFAULT ALLOW	{ conf_policy_default(ps, $<pos>1, true); }
 		| AUDIT ON FULL full {
 			stmt_word(&ps->ps_block, $<pos>1, "audit on full",
 			    $4);
+		}
+		| ENVIRONMENT STRING words {
+			conf_environment(ps, &ps->ps_policy->pl_environment,
+			    $<pos>2, $2);
 		}
 		;
 

@@ -209,6 +209,20 @@ print_nets(FILE *fp, const struct conf_nets *nets, const char *sep)
 }
 
 static void
+print_environment(FILE *fp, const struct conf_variables *list,
+    const char *indent)
+{
+	const struct conf_variable	*va;
+
+	TAILQ_FOREACH(va, list, va_entry) {
+		fprintf(fp, "%senvironment %s ", indent,
+		    va->va_pass ? "pass" : "drop");
+		print_quoted(fp, va->va_pattern);
+		putc('\n', fp);
+	}
+}
+
+static void
 print_global(FILE *fp, const struct config *cf)
 {
 	print_stmts(fp, stmt_global, cf->cf_set, cf, "", "\n");
@@ -223,6 +237,7 @@ print_global(FILE *fp, const struct config *cf)
 		print_nets(fp, &cf->cf_address_deny, "address deny { ");
 		fputs(" }\n", fp);
 	}
+	print_environment(fp, &cf->cf_environment, "");
 }
 
 static void
@@ -347,6 +362,7 @@ print_policy(FILE *fp, const struct conf_policy *pl)
 	fprintf(fp, "\tdefault %s\n", pl->pl_default_allow ? "allow" : "deny");
 	print_stmts(fp, stmt_policy, pl->pl_set, pl, "\t", "\n");
 	print_redacts(fp, &pl->pl_redact);
+	print_environment(fp, &pl->pl_environment, "\t");
 	if (pl->pl_pause_denials != 0)
 		fprintf(fp, "\tpause after %u denials in %s\n",
 		    pl->pl_pause_denials,

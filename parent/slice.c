@@ -45,6 +45,16 @@ send_rule(struct ipc *ip, const struct rule *ru)
 }
 
 static void
+send_environment(struct ipc *ip, const struct conf_variables *list)
+{
+	const struct conf_variable	*va;
+
+	TAILQ_FOREACH(va, list, va_entry)
+		ipc_send(ip, -1, CONF_ENVIRONMENT, conf_environment,
+		    .pass = va->va_pass, .pattern = va->va_pattern);
+}
+
+static void
 send_policy(struct ipc *ip, const struct conf_policy *conf)
 {
 	struct policy	*pl = conf_policy_compile(conf);
@@ -93,8 +103,11 @@ slice_policyd(struct proc *pr, const struct config *conf, struct runtime *rt)
 		    .name = dc->dc_name, .kind = dc->dc_kind,
 		    .timeout_ms = dc->dc_timeout,
 		    .concurrency = dc->dc_concurrency);
-	TAILQ_FOREACH(pl, &conf->cf_policies, pl_entry)
+	TAILQ_FOREACH(pl, &conf->cf_policies, pl_entry) {
 		send_policy(pr->pr_ipc, pl);
+		send_environment(pr->pr_ipc, &pl->pl_environment);
+		send_environment(pr->pr_ipc, &conf->cf_environment);
+	}
 	send_sessions(pr->pr_ipc, conf);
 }
 

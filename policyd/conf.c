@@ -72,6 +72,7 @@ policyd_begin(uint64_t generation)
 	TAILQ_INIT(&sl->sl_listeners);
 	TAILQ_INIT(&sl->sl_policies);
 	TAILQ_INIT(&sl->sl_sessions);
+	TAILQ_INIT(&sl->sl_variables);
 	RB_INIT(&sl->sl_judges);
 	slice_candidate = sl;
 }
@@ -98,6 +99,7 @@ slice_free(struct slice *sl)
 		TAILQ_REMOVE(&sl->sl_sessions, ss, ss_entry);
 		free(ss);
 	}
+	variables_free(sl);
 	judges_free(sl);
 	free(sl);
 }

@@ -28,6 +28,7 @@ static const ipc_handler policyd_handlers[MSG_MAX] = {
 	[MSG_CONF_POLICY] = policyd_parent_conf_policy,
 	[MSG_CONF_RULE] = policyd_parent_conf_rule,
 	[MSG_CONF_COND] = policyd_parent_conf_cond,
+	[MSG_CONF_ENVIRONMENT] = policyd_parent_conf_environment,
 	[MSG_CONF_JUDGE] = policyd_parent_conf_judge,
 	[MSG_STATUS_PROC] = policyd_parent_status_proc,
 	[MSG_STATUS_END] = policyd_parent_status_end,

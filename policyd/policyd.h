@@ -57,6 +57,15 @@ struct listener {
 };
 TAILQ_HEAD(listeners, listener);
 
+/* What a policy says of the environment, in the order of their turn. */
+struct variable {
+	TAILQ_ENTRY(variable)	 va_entry;
+	const struct policy	*va_policy;
+	int			 va_pass;
+	char			 va_pattern[NAME_LEN + 1];
+};
+TAILQ_HEAD(variables, variable);
+
 struct slice {
 	uint64_t		 sl_generation;
 	int			 sl_limited;	/* the limits have come */
@@ -69,6 +78,7 @@ struct slice {
 	struct listeners	 sl_listeners;
 	struct policies		 sl_policies;
 	struct slice_sessions	 sl_sessions;
+	struct variables	 sl_variables;
 };
 
 /* conf.c */
@@ -128,6 +138,7 @@ struct session {
 	int			 se_wanted;	/* session_sweep() */
 	int			 se_bye;	/* its engine ends in order */
 	uint32_t		 se_cookie;	/* the parent is asked, or 0 */
+	char			*se_environment; /* names; NULL: not told */
 	struct waiters		 se_waiters;	/* for its end */
 	struct context		 se_context;
 	struct cache		 se_cache;
@@ -148,7 +159,8 @@ extern uint32_t		 session_count;
 
 struct session	*session_find(const char *);
 struct session	*session_asked(uint32_t);
-struct session	*session_run(const char *, const char *, uint32_t);
+struct session	*session_run(const char *, const char *, uint32_t,
+		    const char *);
 void	 session_forget(struct session *, const char *);
 int	 session_attach(const struct msg_channel *, int);
 void	 session_sweep(void);
@@ -214,6 +226,7 @@ enum field {
 	FIELD_REASON,
 	FIELD_REMEMBER,
 	FIELD_HOST,
+	FIELD_ENVIRONMENT,
 	FIELD_MAX
 };
 
@@ -352,7 +365,14 @@ int	 policyd_parent_client(struct ipc *, const union msg *);
 void	 op_serve(struct client *, const char *, size_t);
 int	 policyd_parent_reload_done(struct ipc *, const union msg *);
 
+/* environment.c */
+int	 op_session_environment(struct client *, struct request *);
+int	 request_environment(struct request *, char *, size_t);
+void	 variables_free(struct slice *);
+int	 policyd_parent_conf_environment(struct ipc *, const union msg *);
+
 /* run.c */
+int	 run_policy(struct request *, const char **);
 int	 op_session_start(struct client *, struct request *);
 int	 op_session_wait(struct client *, struct request *);
 void	 run_ended(struct session *, const char *);

@@ -33,6 +33,7 @@
 
 static int	 is_integer(const cJSON *);
 static int	 is_string(const cJSON *);
+static int	 is_string_array(const cJSON *);
 static int	 is_string_list(const cJSON *);
 static int	 is_string_map(const cJSON *);
 static int	 is_boolean(const cJSON *);
@@ -60,6 +61,8 @@ static const struct {
 	[FIELD_REASON] = { "reason", "a string", is_string },
 	[FIELD_REMEMBER] = { "remember", "a boolean", is_boolean },
 	[FIELD_HOST] = { "host", "a string", is_string },
+	[FIELD_ENVIRONMENT] = { "environment", "an array of strings",
+	    is_string_array },
 };
 
 static int
@@ -78,16 +81,22 @@ is_string(const cJSON *v)
 }
 
 static int
-is_string_list(const cJSON *v)
+is_string_array(const cJSON *v)
 {
 	const cJSON	*item;
 
-	if (!cJSON_IsArray(v) || v->child == NULL)
+	if (!cJSON_IsArray(v))
 		return 0;
 	cJSON_ArrayForEach(item, v)
 		if (!is_string(item))
 			return 0;
 	return 1;
+}
+
+static int
+is_string_list(const cJSON *v)
+{
+	return is_string_array(v) && v->child != NULL;
 }
 
 /* No name twice; METADATA_MAX keeps what is quadratic small. */

@@ -87,7 +87,8 @@ run_policies(void)
 	return names;
 }
 
-static int
+/* The one that is named, or the only one. */
+int
 run_policy(struct request *rq, const char **policy)
 {
 	const struct policy	*pl = TAILQ_FIRST(&slice_running->sl_policies);
@@ -114,11 +115,12 @@ op_session_start(struct client *cl, struct request *rq)
 	struct session	*se;
 	struct waiter	*wt;
 	const char	*policy;
-	char		 name[NAME_LEN + 1];
+	char		 name[NAME_LEN + 1], names[ENVIRONMENT_LEN + 1];
 	int		 fd;
 
 	if (run_name(rq, name, sizeof(name)) == -1 ||
-	    run_policy(rq, &policy) == -1)
+	    run_policy(rq, &policy) == -1 ||
+	    request_environment(rq, names, sizeof(names)) == -1)
 		return -1;
 	if (session_count >= slice_running->sl_sessions_max)
 		return request_fail(rq, "too_many_sessions",
@@ -131,7 +133,8 @@ op_session_start(struct client *cl, struct request *rq)
 		close(fd);
 		return 0;
 	}
-	se = session_run(name, policy, wt->wt_cookie);
+	se = session_run(name, policy, wt->wt_cookie,
+	    rq->rq_fields[FIELD_ENVIRONMENT] != NULL ? names : NULL);
 	ipc_send(child_parent, fd, SESSION_ASK, session_ask,
 	    .cookie = se->se_cookie, .session = se->se_name,
 	    .policy = se->se_policy);

@@ -58,7 +58,9 @@ session_record(const struct session *se, enum record_kind kind, uint64_t at,
 {
 	ipc_send(channel_recorder, -1, RECORD_SESSION, record_session,
 	    .kind = kind, .at = at, .session = se->se_name,
-	    .policy = se->se_policy, .reason = reason, .ca = se->se_ca);
+	    .policy = se->se_policy, .reason = reason, .ca = se->se_ca,
+	    .told = se->se_environment != NULL,
+	    .environment = se->se_environment);
 }
 
 /* The engine is no more, or no more ours. */
@@ -112,6 +114,8 @@ policyd_engine_hello(struct ipc *ip, const union msg *m)
 	se->se_state = SESSION_RUNNING;
 	se->se_started = clock_wall_ns();
 	session_record(se, RECORD_SESSION_STARTED, se->se_started, "");
+	free(se->se_environment);
+	se->se_environment = NULL;
 	return 0;
 }
 
@@ -198,9 +202,14 @@ session_new(const char *name, const char *policy)
 
 /* For a client's sandbox; the parent is being asked for an engine. */
 struct session *
-session_run(const char *name, const char *policy, uint32_t cookie)
+session_run(const char *name, const char *policy, uint32_t cookie,
+    const char *environment)
 {
 	struct session	*se = session_new(name, policy);
+
+	if (environment != NULL &&
+	    (se->se_environment = strdup(environment)) == NULL)
+		fatal("%s", __func__);
 
 	se->se_kind = SESSION_RUN;
 	se->se_rules = slice_policy(slice_running, policy);
@@ -214,6 +223,7 @@ session_forget(struct session *se, const char *reason)
 	session_lose_engine(se, reason);
 	run_ended(se, reason);
 	context_free(&se->se_context);
+	free(se->se_environment);
 	RB_REMOVE(sessions, &sessions, se);
 	session_count--;
 	free(se);

@@ -244,6 +244,19 @@ or_null(const char *s)
 	return *s == '\0' ? NULL : s;
 }
 
+static void
+put_names(struct jsonw *w, const char *names)
+{
+	size_t	 n;
+
+	jsonw_array(w);
+	for (; *names != '\0'; names += n + strspn(names + n, " ")) {
+		n = strcspn(names, " ");
+		jsonw_string(w, names, n);
+	}
+	jsonw_end(w);
+}
+
 void
 chain_session(const struct msg_record_session *m)
 {
@@ -258,6 +271,10 @@ chain_session(const struct msg_record_session *m)
 	if (m->kind == RECORD_SESSION_STARTED) {
 		jsonw_lit(w, "ca_sha256");
 		jsonw_str(w, or_null(m->ca));
+	}
+	if (m->told) {
+		jsonw_lit(w, "environment");
+		put_names(w, m->environment);
 	}
 	chain_end();
 }

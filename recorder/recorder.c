@@ -42,6 +42,8 @@ recorder_policyd_record_session(struct ipc *ip, const union msg *m)
 	    mr->kind != RECORD_SESSION_ENDED)
 		return ipc_bad(ip, "record of kind %u about a session",
 		    mr->kind);
+	if (mr->told > 1)
+		return ipc_bad(ip, "environment told %u", mr->told);
 	if (*mr->session == '\0')
 		return ipc_bad(ip, "record about a session without a name");
 	chain_session(mr);
