@@ -16,9 +16,8 @@
 
 /*
  * The command's process runs this just before it becomes the command: what it
- * inherits of the caller's environment.  Taken out is what leads to sockets
- * of the host or past the gate (proxies; there is no way past it, but they
- * would only fail), put in is where each kind of program looks for trust.
+ * has besides the environment that box was given.  Our own words win: where
+ * each kind of program looks for trust, and where the command is at home.
  */
 
 #include <err.h>
@@ -34,14 +33,6 @@
 #define JAVA_OPTIONS	"-Djavax.net.ssl.trustStore=" BOX_TRUST_DIR "/ca.jks " \
 			"-Djavax.net.ssl.trustStorePassword=changeit"
 
-/* A name that ends in '*' stands for all that begin so. */
-static const char *const removed[] = {
-	"CONTAINER_HOST", "DBUS_*", "DISPLAY", "DOCKER_*", "EGRESSD_*",
-	"GPG_AGENT_INFO", "KUBECONFIG", "LISTEN_FDNAMES", "LISTEN_FDS",
-	"LISTEN_PID", "NOTIFY_SOCKET", "SESSION_MANAGER", "SSH_AGENT_PID",
-	"SSH_AUTH_SOCK", "TMPDIR", "WAYLAND_*", "XAUTHORITY", "XDG_RUNTIME_DIR",
-};
-
 static const struct {
 	const char	*name;
 	const char	*value;
@@ -56,36 +47,6 @@ static const struct {
 	{ "NODE_EXTRA_CA_CERTS",	CA },		/* beside its own */
 	{ "DENO_CERT",			CA },
 };
-
-static int
-env_is_removed(const char *entry, size_t len)
-{
-	static const char	 proxy[] = "_proxy";
-	size_t			 i, n;
-
-	if (len >= sizeof(proxy) - 1 && strncasecmp(entry + len -
-	    (sizeof(proxy) - 1), proxy, sizeof(proxy) - 1) == 0)
-		return 1;
-	for (i = 0; i < NITEMS(removed); i++) {
-		n = strlen(removed[i]);
-		if (removed[i][n - 1] == '*' ?
-		    len >= n - 1 && strncmp(entry, removed[i], n - 1) == 0 :
-		    len == n && strncmp(entry, removed[i], n) == 0)
-			return 1;
-	}
-	return 0;
-}
-
-static void
-env_remove(void)
-{
-	char	**from, **to;
-
-	for (from = to = environ; *from != NULL; from++)
-		if (!env_is_removed(*from, strcspn(*from, "=")))
-			*to++ = *from;
-	*to = NULL;
-}
 
 static void
 env_put(const char *name, const char *value)
@@ -114,11 +75,12 @@ env_set(const struct box *bx)
 	char	*cwd;
 	size_t	 i;
 
-	env_remove();
 	for (i = 0; i < NITEMS(trust); i++)
 		env_put(trust[i].name, trust[i].value);
 	env_java();
 	env_put("EGRESSD_SESSION", bx->bx_session);
+	if (getenv("PATH") == NULL)
+		env_put("PATH", "/usr/local/bin:/usr/bin:/bin");
 	if ((cwd = getcwd(NULL, 0)) != NULL)
 		env_put("PWD", cwd);
 	free(cwd);

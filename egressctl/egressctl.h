@@ -274,6 +274,14 @@ int	 command_has_name(const struct command *, const char *);
 void	 message_ask(const struct invocation *, cJSON *);
 void	 metadata_ask(const struct invocation *, cJSON *);
 
+/* environment.c */
+void	 environment_clean(void);
+void	 environment_option(const char *);
+void	 environment_choose(const cJSON *);
+int	 environment_names(cJSON *);
+void	 environment_explain(void);
+char	*const *environment_kept(void);
+
 /* exchange.c */
 int	 command_ask(const struct invocation *);
 int	 command_follow(const struct invocation *);

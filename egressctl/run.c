@@ -66,9 +66,10 @@ static struct {
 static void __attribute__((__noreturn__))
 usage(void)
 {
-	fputs("usage: egressctl run [-qrv] [-f file | -s socket] [-n name] "
-	    "[-p policy]\n\t[-S directory] [-w directory] [-x path] [-X path] "
-	    "-- command\n\t[argument ...]\n", stderr);
+	fputs("usage: egressctl run [-Eqrv] [-e name[=value]] [-f file | "
+	    "-s socket] [-n name]\n\t[-p policy] [-S directory] "
+	    "[-w directory] [-x path] [-X path]\n\t-- command "
+	    "[argument ...]\n", stderr);
 	exit(EXIT_NO_RUN);
 }
 
@@ -94,6 +95,12 @@ take_option(struct invocation *in, int ch)
 	const char	*why;
 
 	switch (ch) {
+	case 'e':
+		environment_option(optarg);
+		break;
+	case 'E':
+		environment_clean();
+		break;
 	case 'f':
 		in->in_conf = optarg;
 		break;
@@ -153,7 +160,7 @@ run_take(struct invocation *in, int argc, char *argv[])
 		err(EXIT_NO_RUN, NULL);
 	box_arg("egressd-box");
 	box_option("-e", run.engine);
-	while ((ch = getopt(argc, argv, "+f:n:p:qrs:S:vw:x:X:")) != -1)
+	while ((ch = getopt(argc, argv, "+e:Ef:n:p:qrs:S:vw:x:X:")) != -1)
 		take_option(in, ch);
 	if (optind >= argc || (in->in_conf != path_conf &&
 	    in->in_socket != path_socket &&
@@ -326,14 +333,43 @@ greet_daemon(const struct invocation *in)
 	return 0;
 }
 
+/* The names of what is passed on, or NULL. */
+static cJSON *
+choose_environment(const struct invocation *in)
+{
+	cJSON	*request = exchange_request("session.environment");
+	cJSON	*answer, *names = cJSON_CreateArray();
+
+	if (in->in_policy != NULL)
+		cJSON_AddStringToObject(request, "policy", in->in_policy);
+	if ((answer = ask(in, request, -1)) == NULL) {
+		cJSON_Delete(names);
+		return NULL;
+	}
+	environment_choose(json_get(answer, "environment"));
+	cJSON_Delete(answer);
+	if (environment_names(names) == -1) {
+		cJSON_Delete(names);
+		return NULL;
+	}
+	if (!run.quiet)
+		environment_explain();
+	return names;
+}
+
 /* Takes the descriptor, the engine's end of the pair. */
 static int
 start_session(const struct invocation *in, int fd)
 {
-	cJSON		*request = exchange_request(in->in_command->co_op);
-	cJSON		*answer;
+	cJSON		*answer, *names, *request;
 	const char	*name;
 
+	if ((names = choose_environment(in)) == NULL) {
+		close(fd);
+		return -1;
+	}
+	request = exchange_request(in->in_command->co_op);
+	cJSON_AddItemToObject(request, "environment", names);
 	if (in->in_session != NULL)
 		cJSON_AddStringToObject(request, "session_id", in->in_session);
 	if (in->in_policy != NULL)
@@ -385,7 +421,7 @@ box_exec(int engine, const sigset_t *mask, pid_t parent)
 		err(EXIT_NO_RUN, "%s", path_box);
 	if (getppid() != parent)
 		_exit(EXIT_NO_RUN);
-	execv(path_box, run.argv);
+	execve(path_box, run.argv, environment_kept());
 	err(EXIT_NO_RUN, "%s", path_box);
 }
 

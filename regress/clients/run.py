@@ -102,7 +102,8 @@ def through(who, script, work, more_names=(), **env):
     web = origin()
     before = len(web.log())
     conf, log = settings(who)
-    done = here.sh(who, conf, f"set -e\n{script}", work=work, env=env)
+    done = here.sh(who, conf, f"set -e\n{script}",
+                   *(f"-e{name}" for name in env), work=work, env=env)
     same(done.returncode, 0, f"{done.stdout[-400:]} {done.stderr[-800:]}")
     written = records(log)
     finals = [r for r in written if r["kind"] in FINAL]
@@ -248,7 +249,7 @@ def trust_is_needed():
     """curl does verify: without what the sandbox gives it, it refuses."""
     need(program("curl"))
     conf, log = settings(WHO)
-    done = here.sh(WHO, conf, 'curl -sS --cacert root.pem "$GET"',
+    done = here.sh(WHO, conf, 'curl -sS --cacert root.pem "$GET"', "-eGET",
                    work=work_for(WHO, **{
                        "root.pem": here.trust.read_bytes()}),
                    env={"GET": origin().url("/data.bin")})

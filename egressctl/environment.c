@@ -1,0 +1,287 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * egressctl: which variables of its caller the command in a sandbox has.  The
+ * first word on a variable counts, of the caller's (-e), of the policy's, and
+ * of the list below, which has what a shell or an editor cannot do without.
+ * All else stays out of the sandbox, and out of box: credentials, and what has
+ * programs load or run more than they are asked to.
+ */
+
+#include <err.h>
+#include <fnmatch.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "egressctl.h"
+#include "name.h"
+
+#define NITEMS(a)	(sizeof(a) / sizeof((a)[0]))
+#define HINTS_MAX	6	/* names in one line */
+
+static const char *const passed[] = {
+	"CI", "CLICOLOR", "CLICOLOR_FORCE", "COLORTERM", "COLUMNS",
+	"DEBIAN_FRONTEND", "EDITOR", "FORCE_COLOR", "GIT_AUTHOR_*",
+	"GIT_COMMITTER_*", "HOME", "LANG", "LANGUAGE", "LC_*", "LESS", "LINES",
+	"LOGNAME", "LS_COLORS", "NO_COLOR", "PAGER", "PATH", "SHELL", "SHLVL",
+	"SOURCE_DATE_EPOCH", "TERM", "TERM_PROGRAM", "TERM_PROGRAM_VERSION",
+	"TZ", "USER", "VISUAL",
+};
+
+/*
+ * Names what the sandbox does not have: sockets and directories of the host,
+ * or a proxy, which the gate makes useless.  No pattern passes it.
+ */
+static const char *const of_host[] = {
+	"*_[Pp][Rr][Oo][Xx][Yy]", "CONTAINER_HOST", "CREDENTIALS_DIRECTORY",
+	"DBUS_*", "DISPLAY", "DOCKER_*", "EGRESSD_*", "GPG_AGENT_INFO",
+	"JOURNAL_STREAM", "KUBECONFIG", "LISTEN_FDNAMES", "LISTEN_FDS",
+	"LISTEN_PID", "NOTIFY_SOCKET", "SESSION_MANAGER", "SSH_AGENT_PID",
+	"SSH_AUTH_SOCK", "TMPDIR", "WAYLAND_*", "XAUTHORITY",
+	"XDG_RUNTIME_DIR",
+};
+
+/* Worth a word if it stays out: whoever misses it knows why. */
+static const char *const credentials[] = {
+	"*CREDENTIAL*", "*PASSWORD*", "*SECRET*", "*TOKEN", "*_ACCESS_KEY*",
+	"*_KEY", "*_PAT",
+};
+
+enum word { WORD_NONE, WORD_PASS, WORD_DROP };
+
+static struct {
+	int		  clean;	/* -E */
+	const char	**options;	/* of -e */
+	size_t		  noptions;
+	char		**kept;		/* "name=value", up to a NULL */
+	size_t		  nkept;
+	const char	 *missed[HINTS_MAX];	/* entries, credentials */
+	size_t		  nmissed;
+} env;
+
+static void *
+grow(void *list, size_t n, size_t size)
+{
+	if ((list = reallocarray(list, n + 1, size)) == NULL)
+		err(EXIT_NO_RUN, NULL);
+	return list;
+}
+
+/* The part before the '=', if it is a name; valid until called again. */
+static const char *
+name_of(const char *entry)
+{
+	static char	 name[NAME_LEN + 1];
+	size_t		 len = strcspn(entry, "=");
+
+	if (len >= sizeof(name))
+		return NULL;
+	memcpy(name, entry, len);
+	name[len] = '\0';
+	return name_variable_error(name) == NULL ? name : NULL;
+}
+
+void
+environment_clean(void)
+{
+	env.clean = 1;
+}
+
+/* NAME, NAME=value or a pattern.  The value may be a secret: never shown. */
+void
+environment_option(const char *arg)
+{
+	const char	*name = name_of(arg), *why = NULL;
+
+	if (strchr(arg, '=') == NULL)
+		why = name_pattern_error(arg);
+	else if (name == NULL)
+		why = "wanted name=value";
+	if (name != NULL && strcmp(name, "HOME") == 0)
+		why = "the sandbox has a home of its own";
+	if (why != NULL)
+		errx(EXIT_NO_RUN, "-e %.*s: %s", (int)strcspn(arg, "="), arg,
+		    why);
+	env.options = grow(env.options, env.noptions, sizeof(*env.options));
+	env.options[env.noptions++] = arg;
+}
+
+static int
+listed(const char *const *list, size_t n, const char *name, int flags)
+{
+	while (n > 0)
+		if (fnmatch(list[--n], name, flags) == 0)
+			return 1;
+	return 0;
+}
+
+/* What a pattern says, that of an option or of the policy. */
+static enum word
+by_pattern(const char *pattern, const char *name, enum word word)
+{
+	if (fnmatch(pattern, name, 0) != 0)
+		return WORD_NONE;
+	if (word == WORD_PASS && strchr(pattern, '*') != NULL &&
+	    listed(of_host, NITEMS(of_host), name, 0))
+		return WORD_DROP;
+	return word;
+}
+
+static enum word
+by_option(const char *name)
+{
+	enum word	word = WORD_NONE;
+	size_t		i;
+
+	for (i = 0; i < env.noptions && word != WORD_PASS; i++)
+		word = by_pattern(env.options[i], name, WORD_PASS);
+	return word == WORD_PASS ? WORD_PASS : WORD_NONE;
+}
+
+static enum word
+by_policy(const cJSON *rules, const char *name)
+{
+	const cJSON	*rule;
+	const char	*pass, *drop;
+	enum word	 word = WORD_NONE;
+
+	cJSON_ArrayForEach(rule, rules) {
+		if ((pass = json_string(rule, "pass")) != NULL)
+			word = by_pattern(pass, name, WORD_PASS);
+		else if ((drop = json_string(rule, "drop")) != NULL)
+			word = by_pattern(drop, name, WORD_DROP);
+		if (word != WORD_NONE)
+			break;
+	}
+	return word;
+}
+
+static int
+is_kept(const char *name)
+{
+	size_t	i, len = strlen(name);
+
+	for (i = 0; i < env.nkept; i++)
+		if (strncmp(env.kept[i], name, len) == 0 &&
+		    env.kept[i][len] == '=')
+			return 1;
+	return 0;
+}
+
+static void
+keep(const char *entry)
+{
+	env.kept = grow(env.kept, env.nkept + 1, sizeof(*env.kept));
+	/* execve(2) does not change them. */
+	env.kept[env.nkept++] = (char *)(uintptr_t)entry;
+	env.kept[env.nkept] = NULL;
+}
+
+static void
+miss(const char *entry, const char *name)
+{
+	if (env.clean || listed(of_host, NITEMS(of_host), name, 0) ||
+	    !listed(credentials, NITEMS(credentials), name, FNM_CASEFOLD))
+		return;
+	if (env.nmissed < HINTS_MAX)
+		env.missed[env.nmissed] = entry;
+	env.nmissed++;
+}
+
+/* Box looks for the caller's home before it makes another. */
+static void
+weigh(const char *entry, const cJSON *rules)
+{
+	const char	*name = name_of(entry);
+	enum word	 word;
+
+	if (name == NULL || is_kept(name))
+		return;
+	if ((word = by_option(name)) == WORD_NONE && !env.clean)
+		word = by_policy(rules, name);
+	if (word == WORD_PASS || strcmp(name, "HOME") == 0 ||
+	    (word == WORD_NONE && !env.clean &&
+	    listed(passed, NITEMS(passed), name, 0)))
+		keep(entry);
+	else if (word == WORD_NONE)
+		miss(entry, name);
+}
+
+/* rules: what the policy says, in the order of their turn. */
+void
+environment_choose(const cJSON *rules)
+{
+	char	**entry;
+	size_t	  i;
+
+	for (i = env.noptions; i-- > 0;)
+		if (strchr(env.options[i], '=') != NULL &&
+		    !is_kept(name_of(env.options[i])))
+			keep(env.options[i]);
+	for (entry = environ; *entry != NULL; entry++)
+		weigh(*entry, rules);
+}
+
+/* For the daemon to record; -1 if there are more than it takes. */
+int
+environment_names(cJSON *list)
+{
+	const char	*name;
+	size_t		 i, len = 0;
+
+	for (i = 0; i < env.nkept; i++) {
+		name = name_of(env.kept[i]);
+		len += strlen(name) + 1;
+		cJSON_AddItemToArray(list, cJSON_CreateString(name));
+	}
+	if (len <= ENVIRONMENT_LEN + 1)
+		return 0;
+	warnx("the names of the variables to be passed have more than %d "
+	    "bytes in all; pass fewer with -e", ENVIRONMENT_LEN);
+	return -1;
+}
+
+/* For the caller to know, in a line each. */
+void
+environment_explain(void)
+{
+	size_t	i;
+
+	for (i = 0; i < env.noptions; i++)
+		if (strpbrk(env.options[i], "*=") == NULL &&
+		    !is_kept(env.options[i]))
+			warnx("-e %s: not set in your environment",
+			    env.options[i]);
+	if (env.nmissed == 0)
+		return;
+	fputs("egressctl: not passed into the sandbox: ", stderr);
+	for (i = 0; i < env.nmissed && i < HINTS_MAX; i++)
+		fprintf(stderr, "%s%s", i > 0 ? ", " : "",
+		    name_of(env.missed[i]));
+	if (env.nmissed > HINTS_MAX)
+		fprintf(stderr, " and %zu more", env.nmissed - HINTS_MAX);
+	fputs(" (-e NAME passes one)\n", stderr);
+}
+
+char *const *
+environment_kept(void)
+{
+	static char	*none[] = { NULL };
+
+	return env.kept != NULL ? env.kept : none;
+}
