@@ -250,22 +250,75 @@ method_matches(const struct rule *ru, const char *method)
 	return TAILQ_EMPTY(methods);
 }
 
+/* Of the path that is being looked at; none (ur_n is 0) until a rule asks. */
+static struct urlpath_readings	 readings;
+
 static int
-path_matches(const struct rule *ru, const char *path)
+is_nocase(const struct condition *co)
+{
+	return strcmp(co->co_value, PATH_NOCASE) == 0;
+}
+
+/* In how many readings a rule's path condition is met, if that matters. */
+enum meets {
+	MEETS_NOT,
+	MEETS_SOME,
+	MEETS_ALL
+};
+
+static enum meets
+condition_meets(const struct rule *ru, const struct condition *co)
+{
+	int	 nocase = is_nocase(co);
+
+	if (!rule_opens(ru)) {
+		if (urlpath_hit(co->co_text, nocase, &readings) == NULL)
+			return MEETS_NOT;
+		if (ru->ru_kind != RULE_DECIDE)
+			return MEETS_ALL;
+	}
+	if (urlpath_miss(co->co_text, nocase, &readings) == NULL)
+		return MEETS_ALL;
+	return rule_opens(ru) ? MEETS_NOT : MEETS_SOME;
+}
+
+static enum meets
+path_meets(const struct rule *ru, const char *path)
 {
 	const struct conditions	*paths = &ru->ru_conditions[COND_PATH];
 	const struct condition	*co;
-	int			 opens = rule_opens(ru);
+	enum meets		 one, best = MEETS_NOT;
 
 	if (TAILQ_EMPTY(paths))
-		return 1;
-	if (strcmp(path, "*") == 0)
-		return !opens;
+		return MEETS_ALL;
+	if (strcmp(path, "*") == 0 ||
+	    (readings.ur_n == 0 && urlpath_read(&readings, path) == -1))
+		return rule_opens(ru) ? MEETS_NOT : MEETS_SOME;
 	TAILQ_FOREACH(co, paths, co_entry)
-		if (opens ? urlpath_match(co->co_text, path) :
-		    urlpath_may_match(co->co_text, path))
-			return 1;
-	return 0;
+		if ((one = condition_meets(ru, co)) > best)
+			best = one;
+	return best;
+}
+
+const char *
+rule_reading(const struct rule *ru, const char *path)
+{
+	const struct condition	*co;
+	const char		*hit, *miss;
+
+	if (strcmp(path, "*") == 0 || urlpath_read(&readings, path) == -1)
+		return NULL;
+	TAILQ_FOREACH(co, &ru->ru_conditions[COND_PATH], co_entry) {
+		hit = urlpath_hit(co->co_text, is_nocase(co), &readings);
+		miss = urlpath_miss(co->co_text, is_nocase(co), &readings);
+		if (hit == NULL || miss == NULL)
+			continue;
+		if (!rule_opens(ru) && miss == readings.ur_text[0])
+			return hit;
+		if (rule_opens(ru) && miss != readings.ur_text[0])
+			return miss;
+	}
+	return NULL;
 }
 
 static void
@@ -343,6 +396,7 @@ evaluate_request(const struct policy *pl, const struct policy_request *pr,
 {
 	const struct rule	*ru;
 	struct hosts_walk	 hw;
+	enum meets		 meets;
 
 	hosts_begin(&hw, pl, pr->pr_host);
 	while ((ru = hosts_next(&hw)) != NULL) {
@@ -352,9 +406,11 @@ evaluate_request(const struct policy *pl, const struct policy_request *pr,
 		if (rule_reads(ru))
 			pv->pv_scope = VERDICT_ONCE;
 		if (!method_matches(ru, pr->pr_method) ||
-		    !path_matches(ru, pr->pr_path))
+		    (meets = path_meets(ru, pr->pr_path)) == MEETS_NOT)
 			continue;
-		if (ru->ru_kind != RULE_NARROW)
+		/* A decider can open only what the rule is about for sure. */
+		if (ru->ru_kind != RULE_NARROW &&
+		    (ru->ru_kind != RULE_DECIDE || meets == MEETS_ALL))
 			break;
 		add_judge(pv, ru);
 	}
@@ -412,8 +468,24 @@ policy_evaluate(const struct policy *pl, const struct policy_request *pr,
 {
 	*pv = (struct policy_verdict){ .pv_verdict = VERDICT_DENY,
 	    .pv_scope = VERDICT_HOST, .pv_reason = "" };
+	readings.ur_n = 0;
 	if (pr->pr_scheme == URL_TCP)
 		evaluate_connection(pl, pr, pv);
 	else
 		evaluate_request(pl, pr, pv);
+}
+
+const struct rule *
+policy_missed(const struct policy *pl, const struct policy_request *pr)
+{
+	const struct rule	*ru;
+	struct hosts_walk	 hw;
+
+	hosts_begin(&hw, pl, pr->pr_host);
+	while ((ru = hosts_next(&hw)) != NULL)
+		if (rule_opens(ru) && scheme_matches(ru, pr->pr_scheme) &&
+		    port_matches(ru, pr) && method_matches(ru, pr->pr_method) &&
+		    rule_reading(ru, pr->pr_path) != NULL)
+			break;
+	return ru;
 }

@@ -25,8 +25,9 @@
  *  - port: without one, allow means the usual port of the scheme, 80 or 443,
  *    pass means 443, allow tcp means none, and what closes means every port;
  *  - path: where origins may read a path in several ways, what opens wants a
- *    match in all of them, what closes in one (urlpath.h).  The target `*' has
- *    no path: a path condition keeps what opens from it, and never what closes;
+ *    match in all of them, what closes in one (urlpath.h).  A decide rule that
+ *    matches in some only is as narrow: its decider has to allow it, and so has
+ *    what follows.  The target `*' has no path: some readings of it match;
  *  - tcp: allow tcp is for connections that nobody looks into and does not
  *    match a request.  What closes and says tcp closes for requests too;
  *  - pass matches an https request that came to be looked into, as allow would.
@@ -89,12 +90,14 @@ enum redact_kind {
 	REDACT_KIND_MAX
 };
 
+#define PATH_NOCASE	"nocase"	/* co_value of a path */
+
 struct condition {
 	TAILQ_ENTRY(condition)	 co_entry;
 	uint16_t		 co_first;	/* ports */
 	uint16_t		 co_last;
 	char			*co_text;	/* canonical; "" for ports */
-	char			*co_value;	/* metadata, else "" */
+	char			*co_value;	/* metadata, PATH_NOCASE, "" */
 };
 TAILQ_HEAD(conditions, condition);
 
@@ -170,6 +173,18 @@ void		 policy_free(struct policy *);
 /* VERDICT_LOOK is for connections only: read it, and ask about a request. */
 void		 policy_evaluate(const struct policy *,
 		    const struct policy_request *, struct policy_verdict *);
+
+/*
+ * How a path that origins read in several ways fared, to explain a verdict:
+ * the reading in which a rule that closes matches although the path as it is
+ * does not, or in which one that opens does not match although the path as it
+ * is does; or NULL.  It is good until the next call of anything here.
+ * policy_missed() is the first rule of the latter kind that is for this
+ * request, or NULL.
+ */
+const char	*rule_reading(const struct rule *, const char *path);
+const struct rule *policy_missed(const struct policy *,
+		    const struct policy_request *);
 
 /* NULL for a number that is no kind. */
 const char	*rule_kind_name(uint32_t);

@@ -15,8 +15,8 @@
  */
 
 /*
- * Paths of URLs; see urlpath.h.  Runs in the engine, on the bytes of hostile
- * agents, and in policyd on canonical ones.
+ * The canonical form of paths; see urlpath.h.  Runs in the engine, on the bytes
+ * of hostile agents.
  */
 
 #include <stdint.h>
@@ -51,14 +51,6 @@ static const uint8_t	 byte[256] = {
 #undef P
 #undef E
 
-/* How an origin may read a path; the bits are combined. */
-#define READ_PLAIN	0x00
-#define READ_DECODED	0x01	/* escapes undone once, also %2F */
-#define READ_MERGED	0x02	/* // is / */
-#define READ_CUT	0x04	/* no parameters after ; */
-
-#define END		(-1)
-
 static int
 is(char c, int what)
 {
@@ -80,6 +72,17 @@ unescape(const char *p, const char *end)
 	return hex_value(p[0]) << 4 | hex_value(p[1]);
 }
 
+static size_t
+put_escape(int c, char out[3])
+{
+	static const char	 hex[] = "0123456789ABCDEF";
+
+	out[0] = '%';
+	out[1] = hex[c >> 4];
+	out[2] = hex[c & 15];
+	return 3;
+}
+
 static int
 is_control(int c)
 {
@@ -98,22 +101,30 @@ path_fault(char c)
 	return "space or control character in path";
 }
 
-/*
- * The byte at *pp as it is after the last of any number of decodings: %2E and
- * %25252E are both a dot.
- */
-static int
-peel(const char **pp, const char *end)
+/* A % that begins no escape stays, as decoders in the field leave it. */
+size_t
+urlpath_decode(char *text, size_t len, int keep_slash, char star)
 {
-	const char	*p = *pp;
-	int		 c = (unsigned char)*p++, deeper;
+	const char	*end = text + len, *p = memchr(text, '%', len);
+	char		*out;
+	int		 c;
 
-	while (c == '%' && (deeper = unescape(p, end)) != -1) {
-		c = deeper;
+	if (p == NULL)
+		return len;
+	for (out = text + (p - text); p < end; p++) {
+		if (*p != '%' || (c = unescape(p + 1, end)) == -1) {
+			*out++ = *p;
+			continue;
+		}
 		p += 2;
+		if (c == '/' && keep_slash)
+			out += put_escape(c, out);
+		else
+			*out++ = c == '*' ? star : (char)c;
 	}
-	*pp = p;
-	return c;
+	if (out < end)
+		*out = '\0';
+	return (size_t)(out - text);
 }
 
 /* %C0%AE and its longer kin: old decoders make ASCII of it. */
@@ -127,23 +138,28 @@ is_overlong(int first, int second)
 	    (first == 0xf0 && second < 0x90);
 }
 
-/* What some origin could see in this canonical path, or NULL. */
+/*
+ * Dots make a dot segment up to what ends it for some origin, and with spaces
+ * (`.. ' is `..' to Windows).
+ */
 static const char *
-deep_fault(const char *p, const char *end)
+level_fault(const char *p, const char *end)
 {
 	int	 c, before = 0, ndots = 0;
 
 	for (; p < end; before = c) {
-		c = peel(&p, end);
+		c = (unsigned char)*p++;
 		if (is_control(c))
 			return "escaped control character in path";
 		if (c == '\\')
 			return "backslash in path";
 		if (is_overlong(before, c))
 			return "overlong UTF-8 in path";
+		if (c == ' ' && ndots >= 0)
+			continue;
 		if (c == '.' && ndots >= 0 && ndots < 2)
 			ndots++;
-		else if ((c == '/' || c == ';') && ndots > 0)
+		else if (ndots > 0 && memchr("/;?#", c, 4) != NULL)
 			break;
 		else
 			ndots = c == '/' ? 0 : -1;
@@ -151,15 +167,37 @@ deep_fault(const char *p, const char *end)
 	return ndots > 0 ? "dot segment in path" : NULL;
 }
 
-static size_t
-put_escape(int c, char out[3])
+/* The same of every text that decoding makes of it. */
+static const char *
+decoded_fault(const char *path, size_t len)
 {
-	static const char	 hex[] = "0123456789ABCDEF";
+	char		 text[URLPATH_MAX];
+	const char	*why;
+	size_t		 before;
+	int		 level;
 
-	out[0] = '%';
-	out[1] = hex[c >> 4];
-	out[2] = hex[c & 15];
-	return 3;
+	if (len >= sizeof(text))
+		return "path too long";
+	memcpy(text, path, len);
+	for (level = 0; level <= URLPATH_DEPTH; level++) {
+		before = len;
+		if ((len = urlpath_decode(text, len, 0, '*')) == before)
+			return NULL;
+		if ((why = level_fault(text, text + len)) != NULL)
+			return why;
+	}
+	return "path escaped too often";
+}
+
+/* What some origin could see in this canonical path, or NULL. */
+static const char *
+deep_fault(const char *path, size_t len)
+{
+	const char	*why = level_fault(path, path + len);
+
+	if (why == NULL && memchr(path, '%', len) != NULL)
+		why = decoded_fault(path, len);
+	return why;
 }
 
 /* One byte of a path: the length of its canonical spelling, or 0. */
@@ -214,7 +252,7 @@ canon_path(const char *p, const char *end, char *out, size_t outsz,
 		memcpy(out + n, enc, len);
 		n += len;
 	}
-	if ((*why = deep_fault(out, out + n)) != NULL)
+	if ((*why = deep_fault(out, n)) != NULL)
 		return -1;
 	return (int)n;
 }
@@ -268,200 +306,4 @@ urlpath_canon(const char *in, size_t len, char *out, size_t outsz,
 			*why = fault;
 	}
 	return n;
-}
-
-static int
-is_end(char c)
-{
-	return c == '\0' || c == '?';
-}
-
-/* The length of a slash at p in this reading, or 0. */
-static size_t
-slash_len(const char *p, int reading)
-{
-	if (*p == '/')
-		return 1;
-	return (reading & READ_DECODED) && strncmp(p, "%2F", 3) == 0 ? 3 : 0;
-}
-
-/* Moves over what is not there in this reading, after the byte c. */
-static const char *
-skip_unseen(const char *p, int c, int reading)
-{
-	size_t	 len;
-
-	for (;;) {
-		if ((reading & READ_CUT) && *p == ';')
-			p += strcspn(p, "/?");
-		else if ((reading & READ_MERGED) && c == '/' &&
-		    (len = slash_len(p, reading)) > 0)
-			p += len;
-		else
-			return p;
-	}
-}
-
-/* One byte of a path or of the literal part of a pattern, or END. */
-static int
-next_byte(const char **pp, int reading)
-{
-	const char	*p = *pp;
-	int		 c, escaped;
-
-	if (is_end(*p))
-		return END;
-	c = (unsigned char)*p++;
-	if (c == '%' && (reading & READ_DECODED) &&
-	    (escaped = unescape(p, p + strnlen(p, 2))) != -1) {
-		c = escaped;
-		p += 2;
-	}
-	*pp = skip_unseen(p, c, reading);
-	return c;
-}
-
-/* The start of the next segment, or NULL. */
-static const char *
-next_segment(const char *p, int reading)
-{
-	int	 c;
-
-	while ((c = next_byte(&p, reading)) != '/')
-		if (c == END)
-			return NULL;
-	return p;
-}
-
-static int
-ends_segment(int c)
-{
-	return c == '/' || c == END;
-}
-
-static int
-peek(const char *p, int reading)
-{
-	return next_byte(&p, reading);
-}
-
-/*
- * One segment against one segment of the pattern.  After a mismatch only the
- * latest `*' is made longer: what an earlier one could gain, the later one has
- * tried.
- */
-static int
-segment_match(const char *p, const char *n, int reading)
-{
-	const char	*star = NULL, *retry = NULL, *pnext, *nnext;
-	int		 pc, nc;
-
-	if (*p == '*' && ends_segment(peek(p + 1, reading)))
-		return !ends_segment(peek(n, reading));
-	for (;;) {
-		if (*p == '*') {
-			star = ++p;
-			retry = n;
-			continue;
-		}
-		pnext = p;
-		nnext = n;
-		pc = next_byte(&pnext, reading);
-		nc = next_byte(&nnext, reading);
-		if (ends_segment(nc))
-			return ends_segment(pc);
-		if (pc == nc) {
-			p = pnext;
-			n = nnext;
-		} else if (star != NULL) {
-			p = star;
-			(void)next_byte(&retry, reading);
-			n = retry;
-		} else
-			return 0;
-	}
-}
-
-static int
-is_deep(const char *p, int reading)
-{
-	return p != NULL && p[0] == '*' && p[1] == '*' &&
-	    ends_segment(peek(p + 2, reading));
-}
-
-/*
- * The same walk over segments, with `**' in the place of `*'.  Each restart
- * begins one segment of the path later, so a segment of the pattern meets a
- * given segment of the path only once.
- */
-static int
-reading_match(const char *p, const char *n, int reading)
-{
-	const char	*deep = NULL, *retry = NULL;
-
-	p = next_segment(p, reading);
-	n = next_segment(n, reading);
-	while (n != NULL) {
-		if (is_deep(p, reading)) {
-			if ((deep = p = next_segment(p, reading)) == NULL)
-				return 1;
-			retry = n;
-		} else if (p != NULL && segment_match(p, n, reading)) {
-			p = next_segment(p, reading);
-			n = next_segment(n, reading);
-		} else if (deep != NULL) {
-			p = deep;
-			n = retry = next_segment(retry, reading);
-		} else
-			return 0;
-	}
-	while (is_deep(p, reading))
-		p = next_segment(p, reading);
-	return p == NULL;
-}
-
-/* Whether every reader reads this the same. */
-static int
-is_plain(const char *p)
-{
-	for (; !is_end(*p); p++)
-		if (*p == '%' || *p == ';' || (p[0] == '/' && p[1] == '/'))
-			return 0;
-	return 1;
-}
-
-/* How many readings there are, and in how many of them the pattern matches. */
-static int
-count_matches(const char *pattern, const char *path, int *total)
-{
-	static const int	 readings[] = {
-		READ_PLAIN,
-		READ_DECODED | READ_MERGED,
-		READ_DECODED | READ_MERGED | READ_CUT,
-	};
-	int			 i, n = 0;
-
-	if (is_plain(pattern) && is_plain(path))
-		*total = 1;
-	else	/* A rule about parameters is for origins that see them. */
-		*total = strchr(pattern, ';') != NULL ? 2 : 3;
-	for (i = 0; i < *total; i++)
-		n += reading_match(pattern, path, readings[i]);
-	return n;
-}
-
-int
-urlpath_match(const char *pattern, const char *path)
-{
-	int	 total;
-
-	return count_matches(pattern, path, &total) == total;
-}
-
-int
-urlpath_may_match(const char *pattern, const char *path)
-{
-	int	 total;
-
-	return count_matches(pattern, path, &total) > 0;
 }

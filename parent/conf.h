@@ -177,6 +177,7 @@ struct conf_rule {
 	struct conf_portlist	 ru_ports;
 	struct conf_words	 ru_methods;
 	struct conf_words	 ru_paths;
+	bool			 ru_nocase;	/* of the paths */
 	enum rule_scheme	 ru_scheme;
 	int64_t			 ru_body;	/* -1: no limit */
 	bool			 ru_private;	/* to private */

@@ -24,12 +24,12 @@
 
 static void
 compile_words(struct rule *ru, enum cond_kind kind,
-    const struct conf_words *words)
+    const struct conf_words *words, const char *value)
 {
 	const struct conf_word	*wd;
 
 	TAILQ_FOREACH(wd, words, wd_entry)
-		rule_add(ru, kind, wd->wd_text, "");
+		rule_add(ru, kind, wd->wd_text, value);
 }
 
 static void
@@ -41,11 +41,12 @@ compile_conditions(struct rule *ru, const struct conf_rule *conf)
 	const struct conf_pair	*pr;
 	char			 text[PREFIX_STRLEN];
 
-	compile_words(ru, COND_HOST, &conf->ru_hosts);
+	compile_words(ru, COND_HOST, &conf->ru_hosts, "");
 	TAILQ_FOREACH(po, &conf->ru_ports, po_entry)
 		rule_add_ports(ru, po->po_first, po->po_last);
-	compile_words(ru, COND_METHOD, &conf->ru_methods);
-	compile_words(ru, COND_PATH, &conf->ru_paths);
+	compile_words(ru, COND_METHOD, &conf->ru_methods, "");
+	compile_words(ru, COND_PATH, &conf->ru_paths,
+	    conf->ru_nocase ? PATH_NOCASE : "");
 	TAILQ_FOREACH(nt, &conf->ru_nets, nt_entry)
 		rule_add(ru, COND_NET, prefix_format(&nt->nt_prefix, text,
 		    sizeof(text)), "");

@@ -265,8 +265,9 @@ conf_rule_methods(struct parse *ps, struct conf_pos pos)
 }
 
 void
-conf_rule_paths(struct parse *ps, struct conf_pos pos)
+conf_rule_paths(struct parse *ps, struct conf_pos pos, bool nocase)
 {
+	ps->ps_rule->ru_nocase = nocase;
 	conf_rule_words(ps, pos, "path", &ps->ps_rule->ru_paths,
 	    value_urlpath_error);
 }

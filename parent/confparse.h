@@ -286,7 +286,7 @@ void	 conf_rule_deciders(struct parse *);
 void	 conf_rule_hosts(struct parse *, struct conf_pos);
 void	 conf_rule_port(struct parse *, struct conf_pos, int64_t, int64_t);
 void	 conf_rule_methods(struct parse *, struct conf_pos);
-void	 conf_rule_paths(struct parse *, struct conf_pos);
+void	 conf_rule_paths(struct parse *, struct conf_pos, bool nocase);
 void	 conf_rule_to(struct parse *, struct conf_pos);
 void	 conf_rule_end(struct parse *);
 

@@ -91,6 +91,7 @@ static const struct keyword keywords[] = {
 	{ "mount",			MOUNT },
 	{ "namespace",			NAMESPACE },
 	{ "narrow",			NARROW },
+	{ "nocase",			NOCASE },
 	{ "on",				ON },
 	{ "operator",			OPERATOR },
 	{ "out",			OUT },

@@ -39,15 +39,16 @@
 %token	DEADLINE DECIDE DECIDER DEFAULT DENIALS DENY DIRECTORY DNS ENVIRONMENT
 %token	EXEC EXPOSE FULL GIT GROUP HASH HEADER HOST HOSTS IMAGE IN INCLUDE
 %token	INCLUSTER KEY KUBECONFIG KUBERNETES LEVEL LIMIT LISTEN LOCAL LOG
-%token	MESSAGES METADATA METHOD MODE MODEL MOUNT NAMESPACE NARROW ON OPERATOR
-%token	OUT OWNER PASS PASSWORD PATH PAUSE PERSISTENT POLICY PORT PROMPT QUERY
-%token	QUOTA READONLY READWRITE RECREATE REDACT REF REFUSE RESOLVER SANDBOX
-%token	SCHEME SERVER SESSION SOCKET TCP TFILE TIMEOUT TO TOKEN TRANSPARENT
-%token	TRUST TTL UIDS UPSTREAM URL USER USES VIRTUAL WEBHOOK WITH WORKSPACE
+%token	MESSAGES METADATA METHOD MODE MODEL MOUNT NAMESPACE NARROW NOCASE ON
+%token	OPERATOR OUT OWNER PASS PASSWORD PATH PAUSE PERSISTENT POLICY PORT
+%token	PROMPT QUERY QUOTA READONLY READWRITE RECREATE REDACT REF REFUSE
+%token	RESOLVER SANDBOX SCHEME SERVER SESSION SOCKET TCP TFILE TIMEOUT TO TOKEN
+%token	TRANSPARENT TRUST TTL UIDS UPSTREAM URL USER USES VIRTUAL WEBHOOK WITH
+%token	WORKSPACE
 %token	<text>		STRING MACRO
 %token	<number>	NUMBER SIZE DURATION RANGE
 %type	<text>		full cache
-%type	<number>	duration size write port tcp decider_kind sandbox_kind
+%type	<number>	duration size write port tcp nocase decider_kind sandbox_kind
 
 %%
 
@@ -352,6 +353,9 @@ rule		: ALLOW tcp {
 tcp		: /* empty */	{ $$ = 0; }
 		| TCP		{ $$ = 1; }
 		;
+nocase		: /* empty */	{ $$ = 0; }
+		| NOCASE	{ $$ = 1; }
+		;
 conditions	: /* empty */
 		| conditions condition
 		;
@@ -360,7 +364,7 @@ condition	: HOST words		{ conf_rule_hosts(ps, $<pos>1); }
 			stmt_once(&ps->ps_option, $<pos>1, "port");
 		} ports
 		| METHOD words		{ conf_rule_methods(ps, $<pos>1); }
-		| PATH words		{ conf_rule_paths(ps, $<pos>1); }
+		| PATH nocase words	{ conf_rule_paths(ps, $<pos>1, $2); }
 		| SCHEME STRING {
 			stmt_word(&ps->ps_option, $<pos>1, "scheme", $2);
 		}

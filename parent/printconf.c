@@ -325,7 +325,8 @@ conf_print_rule(const struct conf_rule *ru, FILE *fp)
 	print_condition(fp, "host", &ru->ru_hosts);
 	print_ports(fp, &ru->ru_ports);
 	print_condition(fp, "method", &ru->ru_methods);
-	print_condition(fp, "path", &ru->ru_paths);
+	print_condition(fp, ru->ru_nocase ? "path nocase" : "path",
+	    &ru->ru_paths);
 	print_to(fp, ru);
 	print_stmts(fp, stmt_rule, ru->ru_set, ru, " ", "");
 }

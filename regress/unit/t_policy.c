@@ -259,6 +259,60 @@ TEST(paths)
 	    { "GET https://a.example.com:443/v1;a/x", "deny - once" });
 }
 
+/* A deny means every spelling, and an allow its own. */
+TEST(path_spellings)
+{
+	EXPECT("deny path \"/secret\"\n"
+	    "deny path nocase { \"/Admin/**\", \"/x\" }\n"
+	    "allow path \"/one\"\ndefault allow\n",
+	    { "GET https://a.example.com:443/secret/", "deny 0 once" },
+	    { "GET https://a.example.com:443/secret%20", "deny 0 once" },
+	    { "GET https://a.example.com:443/%2573ecret", "deny 0 once" },
+	    { "GET https://a.example.com:443/secret%3B", "deny 0 once" },
+	    { "GET https://a.example.com:443/SECRET", "allow - once" },
+	    { "GET https://a.example.com:443/aDMIN%2Fx", "deny 1 once" },
+	    { "GET https://a.example.com:443/X.", "deny 1 once" },
+	    { "GET https://a.example.com:443/one", "allow 2 once" },
+	    { "GET https://a.example.com:443/one/", "allow - once" },
+	    { "GET https://a.example.com:443/One", "allow - once" });
+}
+
+/* A decider is asked, but what it says is not enough. */
+TEST(path_may_be_decided)
+{
+	EXPECT("decide \"d\" path \"/admin/**\"\n"
+	    "deny path \"/admin;x/y\"\n"
+	    "allow host \"a.example.com\"\n",
+	    { "GET https://a.example.com:443/admin/x", "ask 0 once" },
+	    { "GET https://b.example.com:443/admin/x", "ask 0 once" },
+	    { "GET https://a.example.com:443//admin/x", "ask 0 once" },
+	    { "GET https://b.example.com:443//admin/x", "deny - once" },
+	    { "GET https://a.example.com:443/admin;x/y", "deny 1 once" },
+	    { "OPTIONS https://a.example.com:443/*", "deny 1 once" },
+	    { "GET https://a.example.com:443/x", "allow 2 once" });
+}
+
+/* Why a verdict is not what the path as it is suggests. */
+TEST(path_explained)
+{
+	struct policy		*pl = make("deny path \"/secret\"\n"
+	    "allow path \"/v1/*\" method POST\nallow path \"/v1/*\"\n");
+	struct policy_request	 pr = { "a.example.com", 443, URL_HTTPS, "GET",
+	    "/v1/a%2Fb" };
+
+	CHECK_STR(rule_reading(pl->pl_rules[0], "/%2573ecret?x"), "/secret");
+	CHECK_STR(rule_reading(pl->pl_rules[0], "/secret/"), "/secret/");
+	CHECK(rule_reading(pl->pl_rules[0], "/secret?x") == NULL);
+	CHECK(rule_reading(pl->pl_rules[0], "*") == NULL);
+	CHECK_STR(rule_reading(pl->pl_rules[1], "/v1/a%2Fb"), "/v1/a/b");
+	CHECK(rule_reading(pl->pl_rules[1], "/v1/a") == NULL);
+	CHECK(rule_reading(pl->pl_rules[1], "/v2/a%2Fb") == NULL);
+	CHECK(policy_missed(pl, &pr) == pl->pl_rules[2]);
+	pr.pr_path = "/v1/a";
+	CHECK(policy_missed(pl, &pr) == NULL);
+	policy_free(pl);
+}
+
 /* The target of OPTIONS that has no path. */
 TEST(asterisk)
 {

@@ -103,7 +103,9 @@ TEST(dot_segments)
 		"/a%2F../b", "/a/..%2Fb", "/a%2f..%2fb", "/a%2F%2E%2E",
 		"/%252e%252e/", "/%252e%252e%252f", "/%25252e/", "/.%252E",
 		"/a%252F..", "/%25%32%65/x", "/a//..", "//../x", "/..%3Bx/y",
-		"/a/..%252fb",
+		"/a/..%252fb", "/a/..%3Fb", "/a/..%23", "/a/..%20/b",
+		"/a/%20../b", "/a/.%20", "/a/.%20./b", "/a/..%2520/b",
+		"/%25%2532e%25%2532e/b",
 	};
 	size_t				 i;
 
@@ -159,6 +161,16 @@ TEST(overlong)
 	check_refused("/%25c0%25ae", "overlong UTF-8 in path");
 }
 
+/* As many readings as there are levels. */
+TEST(escaped_too_often)
+{
+	CHECK_STR(canon("/%252525"), "/%252525");
+	CHECK_STR(canon("/%25252Fa"), "/%25252Fa");
+	check_refused("/%25252525", "path escaped too often");
+	check_refused("/%2525252Fa", "path escaped too often");
+	check_refused("/%25252525252E", "path escaped too often");
+}
+
 TEST(not_a_path)
 {
 	check_refused("a", "path does not begin with a slash");
@@ -186,6 +198,8 @@ TEST(room)
 	CHECK_STR(out, "/");
 }
 
+static struct urlpath_readings	 ur;
+
 /* How a pattern fares: Y in every reading, y in some, n in none. */
 static void
 check_match(const char *pattern, const char *path, char want)
@@ -193,8 +207,11 @@ check_match(const char *pattern, const char *path, char want)
 	char	 text[256];
 
 	snprintf(text, sizeof(text), "%s %s", pattern, path);
-	CHECK_FOR(text, urlpath_match(pattern, path) == (want == 'Y'));
-	CHECK_FOR(text, urlpath_may_match(pattern, path) == (want != 'n'));
+	CHECK_FOR(text, urlpath_read(&ur, path) == 0);
+	CHECK_FOR(text, (urlpath_miss(pattern, 0, &ur) == NULL) ==
+	    (want == 'Y'));
+	CHECK_FOR(text, (urlpath_hit(pattern, 0, &ur) != NULL) ==
+	    (want != 'n'));
 }
 
 TEST(match_literal)
@@ -204,7 +221,7 @@ TEST(match_literal)
 	check_match("/a", "/a?b", 'Y');
 	check_match("/a", "/b", 'n');
 	check_match("/a", "/A", 'n');
-	check_match("/a", "/a/", 'n');
+	check_match("/a", "/a/", 'y');
 	check_match("/a/", "/a", 'n');
 	check_match("/a", "/ab", 'n');
 	check_match("/ab", "/a", 'n');
@@ -218,7 +235,7 @@ TEST(match_star)
 	check_match("/*", "/a", 'Y');
 	check_match("/*", "/", 'n');
 	check_match("/*", "/a/b", 'n');
-	check_match("/*", "/a/", 'n');
+	check_match("/*", "/a/", 'y');
 	check_match("/a*", "/a", 'Y');
 	check_match("/a*", "/abc", 'Y');
 	check_match("/a*", "/ab/c", 'n');
@@ -283,9 +300,82 @@ TEST(match_readings)
 	check_match("/a%2Ab", "/a*b", 'y');
 	check_match("/a%2Ab", "/axb", 'n');
 	check_match("/a%3Fb", "/a%3Fb", 'Y');
-	check_match("/a", "/a%3Fb", 'n');
+	check_match("/a", "/a%3Fb", 'y');
 	check_match("/100%25", "/100%25", 'Y');
 	check_match("/v1/**", "/v1//", 'Y');
+}
+
+/* All of them are /secret to somebody, and none of them to everybody. */
+TEST(match_another_spelling)
+{
+	static const char *const	 spellings[] = {
+		"/secret/", "//secret", "/secret//", "/secret%2F", "/secret.",
+		"/secret..", "/secret%20", "/%20secret", "/secret+",
+		"/secret;", "/secret;x=y", "/secret%3B", "/secret%253Bx",
+		"/secret%3Fx", "/secret%23", "/%2573ecret", "/%252573ecret",
+		"/;a/secret", "/secret%20/", "/secret/%20", "/secret.;x",
+		"/secret%20.%2F;x=y//", "/%2573ecret%252F%253B",
+		"/%25%2537%33ecret",
+	};
+	size_t				 i;
+
+	for (i = 0; i < sizeof(spellings) / sizeof(spellings[0]); i++)
+		check_match("/secret", canon(spellings[i]), 'y');
+	check_match("/secret", "/secretly", 'n');
+	check_match("/secret", "/secret/x", 'n');
+	check_match("/secret", "/secret%2Fx", 'n');
+	check_match("/secret", "/secret.json", 'n');
+	check_match("/secret", "/SECRET", 'n');
+	check_match("/secret", "/x?/secret", 'n');
+}
+
+/* What opens is held to every reading, and not hindered by others. */
+TEST(match_opens)
+{
+	check_match("/pub/**", "/pub/a%20b", 'Y');
+	check_match("/pub/**", "/pub/c++", 'Y');
+	check_match("/pub/**", "/pub/what%3F", 'Y');
+	check_match("/pub/**", "/pub/a.", 'Y');
+	check_match("/pub/**", "/pub/", 'Y');
+	check_match("/pub/**", "/pub%252Fa", 'y');
+	check_match("/pub/**", "/pub;/a", 'y');
+	check_match("/pub/**", "/pub%20/a", 'y');
+	check_match("/pub/*", "/pub/a%252Fb", 'y');
+	check_match("/pub/*", "/pub/%20", 'y');
+	check_match("/pub/*", "/pub/...", 'y');
+	check_match("/pub/*", "/pub/%3Fx", 'y');
+	check_match("/pub/*.js", "/pub/a%3F.js", 'y');
+	check_match("/pub/*.js", "/pub/a%20b.js", 'Y');
+	check_match("/pub/*", "/pub/@a%2Fb", 'y');
+	check_match("/pub/c++", "/pub/c++", 'Y');
+	check_match("/pub/a.", "/pub/a.", 'Y');
+	check_match("/pub/what%3F", "/pub/what%3F", 'Y');
+	check_match("/pub/100%25", "/pub/100%25", 'Y');
+	check_match("/pub/", "/pub/", 'Y');
+	check_match("/pub/", "/pub", 'n');
+	check_match("/pub/", "/pub/%20", 'y');
+}
+
+/* Who splits and then decodes sees %2F within a segment. */
+TEST(match_slash_within)
+{
+	check_match("/@evil*", "/%40evil%2Fname", 'y');
+	check_match("/@evil*", "/%2540evil%252Fname", 'y');
+	check_match("/a/*", "/a%2Fb%252Fc", 'y');
+	check_match("/a/*", "/a%252Fb%25252Fc", 'y');
+	check_match("/a/*", "/a/b/c", 'n');
+}
+
+TEST(match_nocase)
+{
+	CHECK_INT(urlpath_read(&ur, "/Secret/%C3%84"), 0);
+	CHECK(urlpath_hit("/sECRET/**", 1, &ur) != NULL);
+	CHECK(urlpath_miss("/sECRET/**", 1, &ur) == NULL);
+	CHECK(urlpath_hit("/sECRET/**", 0, &ur) == NULL);
+	CHECK_INT(urlpath_read(&ur, "/SECRE%2554%20"), 0);
+	CHECK(urlpath_hit("/secret", 1, &ur) != NULL);
+	CHECK_INT(urlpath_read(&ur, "/a%5Bb"), 0);
+	CHECK(urlpath_hit("/a%7Bb", 1, &ur) == NULL);
 }
 
 /* 2,000 segments against a pattern that retries at each of them. */
