@@ -98,6 +98,18 @@ offline_policy(const struct config *conf, const char *name)
 	return pl;
 }
 
+static struct policy_request
+request_of(const struct url *ur, const char *method, enum url_scheme scheme)
+{
+	return (struct policy_request){
+		.pr_host = ur->ur_host,
+		.pr_port = ur->ur_port,
+		.pr_scheme = scheme,
+		.pr_method = method,
+		.pr_path = ur->ur_path,
+	};
+}
+
 /*
  * As the daemon does: first about the connection, and if that has to be looked
  * into, about the request.  What is not HTTP then goes no further.
@@ -106,13 +118,7 @@ int
 offline_evaluate(const struct policy *pl, const struct url *ur,
     const char *method, struct policy_verdict *pv)
 {
-	struct policy_request	pr = {
-		.pr_host = ur->ur_host,
-		.pr_port = ur->ur_port,
-		.pr_scheme = URL_TCP,
-		.pr_method = method,
-		.pr_path = ur->ur_path,
-	};
+	struct policy_request	 pr = request_of(ur, method, URL_TCP);
 
 	policy_evaluate(pl, &pr, pv);
 	if (pv->pv_verdict != VERDICT_LOOK)
@@ -125,4 +131,18 @@ offline_evaluate(const struct policy *pl, const struct url *ur,
 	pr.pr_scheme = ur->ur_scheme;
 	policy_evaluate(pl, &pr, pv);
 	return 0;
+}
+
+const struct rule *
+offline_missed(const struct policy *pl, const struct url *ur,
+    const char *method, const struct policy_verdict *pv)
+{
+	struct policy_request	 pr = request_of(ur, method, ur->ur_scheme);
+	const struct rule	*ru;
+
+	if (ur->ur_scheme == URL_TCP || pv->pv_verdict == VERDICT_ALLOW ||
+	    (ru = policy_missed(pl, &pr)) == NULL)
+		return NULL;
+	return pv->pv_rule == NULL || ru->ru_index < pv->pv_rule->ru_index ?
+	    ru : NULL;
 }

@@ -33,4 +33,9 @@ const struct conf_policy *
 int		 offline_evaluate(const struct policy *, const struct url *,
 		    const char *method, struct policy_verdict *);
 
+/* The rule that a request which is not allowed missed by one reading. */
+const struct rule *
+		 offline_missed(const struct policy *, const struct url *,
+		    const char *method, const struct policy_verdict *);
+
 #endif /* OFFLINE_H */

@@ -31,6 +31,7 @@ struct trial {
 	struct url			 tr_url;
 	const struct conf_policy	*tr_conf;
 	struct policy_verdict		 tr_verdict;
+	const struct rule		*tr_missed;	/* would have opened */
 	int				 tr_unread;	/* forwarded so */
 };
 
@@ -181,6 +182,36 @@ add_verdict(cJSON *answer, const struct trial *tr)
 		cJSON_AddNumberToObject(answer, "body", (double)pv->pv_body);
 }
 
+/* What is not ASCII is escaped, as it may be no UTF-8 either. */
+static void
+add_reading(cJSON *object, const char *as)
+{
+	char	 text[3 * URLPATH_MAX];
+	size_t	 n = 0;
+
+	for (; *as != '\0'; as++)
+		n += (size_t)snprintf(text + n, sizeof(text) - n,
+		    *as & 0x80 ? "%%%02hhX" : "%c", (unsigned char)*as);
+	cJSON_AddStringToObject(object, "read_as", text);
+}
+
+/* Why the path as it is written does not explain the verdict. */
+static void
+add_readings(cJSON *answer, const struct trial *tr)
+{
+	const struct rule	*ru = tr->tr_verdict.pv_rule;
+	const char		*path = tr->tr_url.ur_path, *as;
+	cJSON			*missed;
+
+	if (ru != NULL && (as = rule_reading(ru, path)) != NULL)
+		add_reading(answer, as);
+	if ((ru = tr->tr_missed) == NULL)
+		return;
+	missed = cJSON_AddObjectToObject(answer, "missed_rule");
+	cJSON_AddNumberToObject(missed, "index", ru->ru_index);
+	add_reading(missed, rule_reading(ru, path));
+}
+
 static void
 put_answer(const struct trial *tr)
 {
@@ -193,6 +224,7 @@ put_answer(const struct trial *tr)
 		add_rule(answer, tr->tr_conf, ru->ru_index);
 	else
 		cJSON_AddNullToObject(answer, "matched_rule");
+	add_readings(answer, tr);
 	add_request(answer, tr);
 	if ((line = cJSON_PrintUnformatted(answer)) == NULL)
 		fatalx("out of memory");
@@ -219,6 +251,8 @@ test_run(const struct invocation *in)
 	pl = conf_policy_compile(tr.tr_conf);
 	policy_ready(pl);
 	tr.tr_unread = offline_evaluate(pl, &tr.tr_url, in->in_method,
+	    &tr.tr_verdict);
+	tr.tr_missed = offline_missed(pl, &tr.tr_url, in->in_method,
 	    &tr.tr_verdict);
 	put_answer(&tr);
 	policy_free(pl);
@@ -256,11 +290,25 @@ put_rule(const cJSON *rule)
 	putchar('\n');
 }
 
+static void
+put_missed(const cJSON *missed)
+{
+	if (missed == NULL)
+		return;
+	fputs("          rule ", stdout);
+	json_put(stdout, json_get(missed, "index"));
+	fputs(" would allow it, but an origin may read the path as ", stdout);
+	json_put(stdout, json_get(missed, "read_as"));
+	putchar('\n');
+}
+
 void
 test_put(const cJSON *answer)
 {
 	put_line("verdict", json_get(answer, "verdict"));
 	put_rule(json_get(answer, "matched_rule"));
+	put_line("read as", json_get(answer, "read_as"));
+	put_missed(json_get(answer, "missed_rule"));
 	put_line("reason", json_get(answer, "reason"));
 	put_line("scope", json_get(answer, "scope"));
 	if (cJSON_IsTrue(json_get(answer, "unread")))

@@ -50,6 +50,13 @@ policy "narrowed" {
 	deny host "b.example.com"
 	default allow
 }
+policy "paths" {
+	deny path "/secret"
+	deny path nocase "/admin/**"
+	decide "netguard" path "/ask/**"
+	allow host "a.example.com" path { "/pub/*", "/one" }
+	allow host "b.example.com"
+}
 policy "open" { default allow }
 policy "empty" { }
 """
@@ -184,11 +191,75 @@ def as_text():
         same(done.stdout.split("\n")[1], "rule      none, the default")
 
 
+# A path, and the rule that decided, the reading that it had of the path, and
+# the rule that would have allowed it with another one.
+PATHS = {
+    "/secret": (0, None, None),
+    "/secret/": (0, "/secret/", None),
+    "/secret.": (0, "/secret", None),
+    "/secret%20": (0, "/secret", None),
+    "/%2573ecret": (0, "/secret", None),
+    "/%252573ecret": (0, "/secret", None),
+    "/secret%3B": (0, "/secret", None),
+    "/secret;x=y": (0, "/secret", None),
+    "/secret%3Fx": (0, "/secret", None),
+    "//secret": (0, "//secret", None),
+    "/secret?x": (0, None, None),
+    "/SECRET": (None, None, None),
+    "/Admin": (1, None, None),
+    "/%2541DMIN%252fx;y": (1, "/ADMIN/x;y", None),
+    "/ask/x": (2, None, None),
+    "/pub/a": (3, None, None),
+    "/pub/a%20b": (3, None, None),
+    "/pub/a%2Fb": (None, None, (3, "/pub/a/b")),
+    "/pub/%FC%252Fb": (None, None, (3, "/pub/%FC/b")),
+    "/pub/%20": (None, None, (3, "/pub/")),
+    "/one/": (None, None, None),
+}
+
+
+@cases.each(PATHS)
+def path_explained(path):
+    with Bench() as bench:
+        _, got = bench.json("paths", "GET", f"https://a.example.com{path}")
+        rule, missed = got["matched_rule"], got.get("missed_rule")
+        same((rule and rule["index"], got.get("read_as"),
+              missed and (missed["index"], missed["read_as"])), PATHS[path])
+
+
+@cases.case
+def path_may_be_decided():
+    """Of what only some origins read as the rule's, the decider has to allow
+    it and so has the rest of the policy."""
+    with Bench() as bench:
+        for host, path, status in [("a", "/ask/x", 3), ("b", "/ask/x", 3),
+                                   ("b", "//ask/x", 3), ("a", "//ask/x", 1),
+                                   ("b", "/ask%2Fx", 3), ("b", "/x", 0)]:
+            done = bench.run("paths", "GET",
+                             f"https://{host}.example.com{path}")
+            same((host, path, done.returncode), (host, path, status))
+
+
+@cases.case
+def path_as_text():
+    with Bench() as bench:
+        done = bench.run("paths", "GET", "https://a.example.com/%2573ecret")
+        same(done.stdout.split("\n")[1:3],
+             [f'rule      0, {bench.path}:20: deny path "/secret"',
+              "read as   /secret"])
+        done = bench.run("paths", "GET", "https://a.example.com/pub/a%2Fb")
+        same(done.stdout.split("\n")[2],
+             "          rule 3 would allow it, but an origin may read the "
+             "path as /pub/a/b")
+        done = bench.run("paths", "GET", "https://a.example.com/Admin")
+        assert 'deny path nocase "/admin/**"' in done.stdout, done.stdout
+
+
 BAD = {
     "codng GET https://a.example.com": 'unknown policy "codng", did you mean '
                                        '"coding"?',
     "zzz GET https://a.example.com": 'unknown policy "zzz", known are: '
-                                     "coding, narrowed, open, empty",
+                                     "coding, narrowed, paths, open, empty",
     "coding get https://a.example.com": 'method "get": must be',
     "coding G(T https://a.example.com": 'method "G(T": must be',
     "coding GET tcp://a.example.com:1": "tcp:// has no method",
@@ -207,6 +278,8 @@ BAD = {
     "coding GET https://192.0.2/": 'URL "https://192.0.2/": ',
     "coding GET https://a..b/": 'URL "https://a..b/": ',
     "coding GET https://a.example.com/../x": "dot segment",
+    "coding GET https://a.example.com/%25252525": "escaped too often",
+    "coding GET https://a.example.com/..%20/x": "dot segment",
     "coding GET https://a.example.com/x#y": 'URL "https://',
     "coding GET": 'something is missing after "GET": URL',
     "coding": 'something is missing after "coding": method',
