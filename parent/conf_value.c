@@ -27,6 +27,7 @@
 
 #include "confparse.h"
 #include "hostname.h"
+#include "urlpath.h"
 
 #define LOWER	"abcdefghijklmnopqrstuvwxyz"
 #define UPPER	"ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -126,11 +127,28 @@ value_escape_error(const char *p)
 	return NULL;
 }
 
+/* What no request has, in any reading, is no pattern for one. */
+static const char *
+value_pattern_error(const char *path)
+{
+	const char	*p, *why;
+	char		 canon[URLPATH_MAX];
+
+	for (p = path; (p = strstr(p, "**")) != NULL; p += 2)
+		if (p[-1] != '/' || (p[2] != '/' && p[2] != '\0'))
+			return "** must stand for whole segments";
+	if (urlpath_canon(path, strlen(path), canon, sizeof(canon), &why) == -1)
+		return why;
+	return NULL;
+}
+
 const char *
 value_urlpath_error(const char *path)
 {
 	const char	*p, *why;
 
+	if (strlen(path) > PATH_LEN)
+		return "must have at most 1024 bytes";
 	if (path[0] != '/')
 		return "must begin with /";
 	if (strstr(path, "//") != NULL)
@@ -149,10 +167,7 @@ value_urlpath_error(const char *path)
 		    strchr("/%*!$&'()+,;=:@", *p) == NULL)
 			return "contains a character that must be escaped";
 	}
-	for (p = path; (p = strstr(p, "**")) != NULL; p += 2)
-		if (p[-1] != '/' || (p[2] != '/' && p[2] != '\0'))
-			return "** must stand for whole segments";
-	return NULL;
+	return value_pattern_error(path);
 }
 
 static bool

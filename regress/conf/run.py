@@ -210,6 +210,18 @@ def many_errors(tmp):
            else f"{len(lines)} lines")
 
 
+def long_path(tmp):
+    """As long as what carries it to policyd, and not longer."""
+    rule = 'policy "p" {{\n\tallow path "/{}"\n}}\n'
+    path = write(f"{tmp}/path.conf", rule.format("x" * 1023))
+    report("path of 1024 bytes", None if egressd(
+        "-n", path, tmp).returncode == 0 else "refused")
+    path = write(f"{tmp}/longer.conf", rule.format("x" * 1024))
+    report("path of 1025 bytes", refusal(
+        path, f'{path}:2: path "/{"x" * 1024}": '
+        "must have at most 1024 bytes"))
+
+
 def example(tmp):
     path = f"{tmp}/egressd.conf"
     shutil.copyfile(f"{TREE}/etc/egressd.conf", path)
@@ -239,6 +251,7 @@ def main():
         odd_files(tmp)
         include_bounds(tmp)
         many_errors(tmp)
+        long_path(tmp)
         example(tmp)
     return 1 if failed else 0
 
