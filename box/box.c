@@ -27,8 +27,8 @@
  *	                 +-----+-- pair -- engine
  *
  *  1. Descriptors that are not the command's are closed: what the caller left
- *     open would lead out of the sandbox.  So would a directory as standard
- *     input.
+ *     open would lead out of the sandbox.  So would a directory or a socket as
+ *     standard input (stdio.c).
  *  2. Paths and the working directory are resolved while names still mean
  *     what the caller means (paths.c).
  *  3. box enters the outer user namespace and a network namespace that has
@@ -43,7 +43,8 @@
  *     the inner user namespace, confines itself and becomes the command
  *     (init.c, confine.c).  box and the first process give up every right
  *     they have in the outer namespace.
- *  6. box passes signals and stops on, and ends as the command ended.  If box
+ *  6. box passes signals and stops on, copies between sockets of the caller's
+ *     and pipes of the command's (relay.c), and ends as the command ended.  If box
  *     dies, the first process dies, and the kernel ends all others (job.c).
  *
  * Exit status: the command's; 125 if the sandbox could not be made or the
@@ -93,16 +94,7 @@ static void
 box_close_inherited(int engine)
 {
 	struct stat	 st;
-	int		 fd;
 
-	for (fd = 0; fd <= STDERR_FILENO; fd++) {
-		if (fstat(fd, &st) == -1) {
-			if (open("/dev/null", O_RDWR) != fd)
-				err(BOX_FAILED, "/dev/null");
-		} else if (S_ISDIR(st.st_mode))
-			errx(BOX_FAILED, "descriptor %d is a directory of the "
-			    "host", fd);
-	}
 	if (fstat(engine, &st) == -1 || !S_ISSOCK(st.st_mode) ||
 	    fcntl(engine, F_SETFD, FD_CLOEXEC) == -1)
 		errx(BOX_FAILED, "descriptor %d is no channel", engine);
@@ -223,6 +215,7 @@ box_start(struct box *bx)
 		init_run(bx, pair[1]);
 	}
 	close(pair[1]);
+	stdio_leave(bx);
 	for (i = 0; i < TRUST_KIND_MAX; i++)
 		close(bx->bx_trust[i]);
 	ns_drop();
@@ -239,7 +232,9 @@ main(int argc, char **argv)
 
 	signal(SIGCHLD, SIG_DFL);
 	box_options(&bx, argc, argv);
+	stdio_vet(&bx);
 	box_close_inherited(bx.bx_engine);
+	stdio_detach(&bx);
 	bx.bx_tty = box_tty();
 	bx.bx_terminal = open("/dev/tty", O_RDWR | O_CLOEXEC);
 

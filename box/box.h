@@ -23,6 +23,7 @@
 
 #include <sys/types.h>
 
+#include <poll.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -51,6 +52,7 @@
 
 #define BOX_TRUST_DIR	"/etc/egressd-trust"
 #define BOX_LISTENERS	16
+#define BOX_STDIO	3		/* standard input, output and error */
 
 #define NITEMS(a)	(sizeof(a) / sizeof((a)[0]))
 
@@ -87,11 +89,30 @@ struct box {
 	int			 bx_trust[TRUST_KIND_MAX];
 	char			 bx_session[NAME_LEN + 1];
 	sigset_t		 bx_mask;	/* as the caller left it */
+	int			 bx_stdio[BOX_STDIO]; /* -1: as we have it */
+	struct relay		*bx_relays[BOX_STDIO];
+	size_t			 bx_nrelays;
 };
 
 /* box.c */
 void	 box_notice(const struct box *, const char *, ...)
 	    __attribute__((__format__(__printf__, 2, 3)));
+
+/* kernelfs.c */
+const char	*kernelfs_name(int);
+
+/* stdio.c */
+void	 stdio_vet(struct box *);
+void	 stdio_detach(struct box *);
+void	 stdio_leave(struct box *);
+void	 stdio_enter(const struct box *);
+
+/* relay.c */
+struct relay	*relay_new(int, int, int);
+void	 relay_forget(struct relay *);
+void	 relay_wants(const struct relay *, struct pollfd *);
+void	 relay_serve(struct relay *);
+void	 relay_finish(struct box *, int);
 
 /* paths.c */
 void	 paths_expose(struct box *, const char *, int);

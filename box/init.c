@@ -29,6 +29,7 @@
 
 #include <err.h>
 #include <errno.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -58,6 +59,8 @@ init_command(const struct box *bx)
 		(void)setpgid(0, 0);
 	confine_calls();
 	sigprocmask(SIG_SETMASK, &bx->bx_mask, NULL);
+	/* None should be open; none that is, by a mistake of ours, goes on. */
+	(void)close_range(STDERR_FILENO + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC);
 	execvp(bx->bx_argv[0], bx->bx_argv);
 	warn("%s", bx->bx_argv[0]);
 	_exit(errno == ENOENT ? BOX_NOTFOUND : BOX_NOEXEC);
@@ -172,6 +175,7 @@ init_run(const struct box *bx, int job)
 	int		 children;
 
 	close(bx->bx_engine);
+	stdio_enter(bx);
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == -1)
 		err(BOX_FAILED, "parent-death signal");
 	root_build(bx);

@@ -147,6 +147,7 @@ job_end(struct job *jo, pid_t init)
 
 	while (waitpid(init, NULL, 0) == -1 && errno == EINTR)
 		;
+	relay_finish(jo->jo_box, jo->jo_signals);
 	job_restore_terminal(jo->jo_box->bx_terminal);
 	if (jo->jo_gate_lost) {
 		warnx("the gate was lost before the command ended");
@@ -170,14 +171,18 @@ job_end(struct job *jo, pid_t init)
 static void
 job_loop(struct job *jo, const sigset_t *waiting)
 {
-	struct pollfd	 pfd[3] = {
+	struct box	*bx = jo->jo_box;
+	struct pollfd	 pfd[3 + BOX_STDIO] = {
 		{ .fd = jo->jo_signals, .events = POLLIN },
 		{ .fd = jo->jo_init, .events = POLLIN },
-		{ .fd = jo->jo_box->bx_engine, .events = POLLIN },
+		{ .fd = bx->bx_engine, .events = POLLIN },
 	};
+	size_t		 i;
 
 	while (!jo->jo_done) {
-		if (ppoll(pfd, NITEMS(pfd), NULL, waiting) == -1) {
+		for (i = 0; i < bx->bx_nrelays; i++)
+			relay_wants(bx->bx_relays[i], &pfd[3 + i]);
+		if (ppoll(pfd, 3 + bx->bx_nrelays, NULL, waiting) == -1) {
 			if (errno == EINTR)
 				continue;
 			err(BOX_FAILED, "poll");
@@ -190,6 +195,9 @@ job_loop(struct job *jo, const sigset_t *waiting)
 			job_gate(jo);
 			pfd[2].fd = -1;
 		}
+		for (i = 0; i < bx->bx_nrelays; i++)
+			if (pfd[3 + i].revents != 0)
+				relay_serve(bx->bx_relays[i]);
 	}
 }
 
@@ -218,6 +226,8 @@ job_run(struct box *bx, int initfd, pid_t init)
 	if ((jo.jo_signals = signalfd(-1, &set, SFD_CLOEXEC)) == -1 ||
 	    sigprocmask(SIG_SETMASK, &busy, NULL) == -1)
 		err(BOX_FAILED, "signals");
+	/* Who reads of a relay is told by EPIPE. */
+	signal(SIGPIPE, SIG_IGN);
 	job_loop(&jo, &set);
 	return job_end(&jo, init);
 }

@@ -1,0 +1,162 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * egressd-box runs this from the command's start to its end: bytes between a
+ * socket of the caller's and a pipe of the command's (stdio.c).  Bytes only:
+ * descriptors that a peer has sent along are dropped by the kernel, because
+ * nobody asks for them.
+ *
+ * The socket is shared with whoever gave it to us.  So it stays blocking, and
+ * is not shut down when the command closes its end: a script may go on using
+ * it.  Its end is the last close, as without us.
+ */
+
+#include <sys/socket.h>
+
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "box.h"
+
+#define RELAY_SIZE	(64 * 1024)	/* the longest datagram fits */
+
+struct relay {
+	int	 rl_from;		/* -1 when it has ended */
+	int	 rl_to;
+	int	 rl_socket;		/* which of the two; not ours to close */
+	size_t	 rl_off;
+	size_t	 rl_len;
+	char	 rl_buf[RELAY_SIZE];
+};
+
+struct relay *
+relay_new(int from, int to, int sock)
+{
+	struct relay	*rl;
+
+	if ((rl = calloc(1, sizeof(*rl))) == NULL)
+		err(BOX_FAILED, NULL);
+	rl->rl_from = from;
+	rl->rl_to = to;
+	rl->rl_socket = sock;
+	/* Of our end alone: the command's is another open file. */
+	if (fcntl(from == sock ? to : from, F_SETFL, O_NONBLOCK) == -1)
+		err(BOX_FAILED, "pipe");
+	return rl;
+}
+
+/* Where the command is: that it holds our end, too, would hide the other's. */
+void
+relay_forget(struct relay *rl)
+{
+	if (rl->rl_from != -1)
+		(void)close(rl->rl_from == rl->rl_socket ? rl->rl_to :
+		    rl->rl_from);
+	rl->rl_from = -1;
+}
+
+/* What to wait for; a descriptor of -1 is for poll(2) to ignore. */
+void
+relay_wants(const struct relay *rl, struct pollfd *pfd)
+{
+	pfd->revents = 0;
+	pfd->fd = rl->rl_from == -1 || rl->rl_len == 0 ? rl->rl_from :
+	    rl->rl_to;
+	pfd->events = rl->rl_len == 0 ? POLLIN : POLLOUT;
+}
+
+static ssize_t
+relay_read(struct relay *rl)
+{
+	if (rl->rl_from == rl->rl_socket)
+		return recv(rl->rl_from, rl->rl_buf, sizeof(rl->rl_buf),
+		    MSG_DONTWAIT);
+	return read(rl->rl_from, rl->rl_buf, sizeof(rl->rl_buf));
+}
+
+static ssize_t
+relay_write(struct relay *rl)
+{
+	if (rl->rl_to == rl->rl_socket)
+		return send(rl->rl_to, rl->rl_buf + rl->rl_off, rl->rl_len,
+		    MSG_DONTWAIT | MSG_NOSIGNAL);
+	return write(rl->rl_to, rl->rl_buf + rl->rl_off, rl->rl_len);
+}
+
+static int
+relay_may_wait(ssize_t n)
+{
+	return n == -1 && (errno == EAGAIN || errno == EINTR ||
+	    errno == ENOBUFS);
+}
+
+/* When one side has ended, the other learns of it by our closing the pipe. */
+void
+relay_serve(struct relay *rl)
+{
+	ssize_t	 n;
+
+	if (rl->rl_from == -1)
+		return;
+	if (rl->rl_len == 0) {
+		if (relay_may_wait(n = relay_read(rl)))
+			return;
+		if (n <= 0) {
+			relay_forget(rl);
+			return;
+		}
+		rl->rl_off = 0;
+		rl->rl_len = n;
+	}
+	if (relay_may_wait(n = relay_write(rl)))
+		return;
+	if (n == -1) {
+		relay_forget(rl);
+		return;
+	}
+	rl->rl_off += n;
+	rl->rl_len -= n;
+}
+
+/*
+ * The command has ended, and what it wrote last may still be with us; a
+ * signal, to be read from this descriptor, is a wish not to wait for it.
+ */
+void
+relay_finish(struct box *bx, int signals)
+{
+	struct pollfd	 pfd[BOX_STDIO + 1];
+	size_t		 i, left;
+
+	for (i = 0; i < bx->bx_nrelays; i++)
+		if (bx->bx_relays[i]->rl_from == bx->bx_relays[i]->rl_socket)
+			relay_forget(bx->bx_relays[i]);
+	for (;;) {
+		for (i = left = 0; i < bx->bx_nrelays; i++) {
+			relay_serve(bx->bx_relays[i]);
+			relay_wants(bx->bx_relays[i], &pfd[i]);
+			left += pfd[i].fd != -1;
+		}
+		pfd[i] = (struct pollfd){ .fd = signals, .events = POLLIN };
+		if (left == 0 || (poll(pfd, i + 1, -1) == -1 &&
+		    errno != EINTR) || pfd[i].revents != 0)
+			return;
+	}
+}
