@@ -21,6 +21,7 @@
 #ifndef BOX_H
 #define BOX_H
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <poll.h>
@@ -173,13 +174,14 @@ void	 mnt_end(struct mnt *);
 
 /* root.c, root_etc.c */
 void	 root_build(const struct box *);
+int	 root_is_secret(const struct stat *);
 void	 root_etc(const struct mnt *, const struct box *);
 
 /* env.c */
 void	 env_set(const struct box *);
 
 /* confine.c */
-int	 confine_signals(void);
+void	 confine_signals(void);
 void	 confine_calls(void);
 
 /* init.c */

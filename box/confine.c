@@ -22,6 +22,7 @@
 
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -53,22 +54,21 @@ struct ll_ruleset {
 /*
  * kill(0, ...) reaches the whole process group, the caller's shell script or
  * orchestrator among it, whatever the namespaces say; so does a signal that
- * is made to come from the terminal.  Landlock keeps them in the sandbox.
- * 0 if this kernel (before 6.12) cannot.
+ * is made to come from the terminal.  Landlock keeps them in the sandbox, if
+ * this kernel can (6.12).
  */
-int
+void
 confine_signals(void)
 {
 	struct ll_ruleset	 rs = { 0, 0, LL_SCOPE_SIGNAL };
 	int			 fd;
 
 	if (syscall(LL_SYS_CREATE, NULL, 0, 1U) < LL_VERSION_SCOPE)
-		return 0;
+		return;
 	if ((fd = syscall(LL_SYS_CREATE, &rs, sizeof(rs), 0)) == -1 ||
 	    syscall(LL_SYS_RESTRICT, fd, 0) == -1)
 		err(BOX_FAILED, "Landlock");
 	close(fd);
-	return 1;
 }
 
 /*
@@ -87,6 +87,8 @@ confine_signals(void)
 #define COMPAT_ADD_KEY		286
 #define COMPAT_REQUEST_KEY	287
 #define COMPAT_KEYCTL		288
+#define COMPAT_SETPRIORITY	97
+#define COMPAT_IOPRIO_SET	289
 #elif defined(__aarch64__)
 #define NATIVE_ARCH		AUDIT_ARCH_AARCH64
 #define COMPAT_ARCH		AUDIT_ARCH_ARM
@@ -97,6 +99,8 @@ confine_signals(void)
 #define COMPAT_ADD_KEY		309
 #define COMPAT_REQUEST_KEY	310
 #define COMPAT_KEYCTL		311
+#define COMPAT_SETPRIORITY	97
+#define COMPAT_IOPRIO_SET	314
 #elif defined(__riscv) && __riscv_xlen == 64
 #define NATIVE_ARCH		AUDIT_ARCH_RISCV64
 #define COMPAT_ARCH		AUDIT_ARCH_RISCV32
@@ -107,6 +111,8 @@ confine_signals(void)
 #define COMPAT_ADD_KEY		SYS_add_key
 #define COMPAT_REQUEST_KEY	SYS_request_key
 #define COMPAT_KEYCTL		SYS_keyctl
+#define COMPAT_SETPRIORITY	SYS_setpriority
+#define COMPAT_IOPRIO_SET	SYS_ioprio_set
 #endif
 #define IO_URING_SETUP		425
 
@@ -143,6 +149,15 @@ confine_signals(void)
 	IS(AF_INET6, 1, 0), IS(AF_NETLINK, 0, 1), ALLOW, DENY(EAFNOSUPPORT)
 
 /*
+ * Priorities are set by pid, group or user, and the caller's group, that of 0,
+ * has processes outside, whatever the namespaces say.
+ */
+#define IOPRIO_WHO_PGRP	2
+#define NOT_OUR_GROUP(call, group) \
+	IS(call, 0, 6), LOAD(args[0]), IS(group, 0, 3), LOAD(args[1]), \
+	IS(0, 0, 1), DENY(EPERM), ALLOW
+
+/*
  * It makes sockets behind the filter's back, or from arguments in memory; or
  * it finds the caller's keys, which belong to a uid in any user namespace.
  */
@@ -154,6 +169,8 @@ static const struct sock_filter compat_calls[] = {
 	NO_TYPING(COMPAT_IOCTL),
 	FAMILIES(COMPAT_SOCKET),
 	FAMILIES(COMPAT_SOCKETPAIR),
+	NOT_OUR_GROUP(COMPAT_SETPRIORITY, PRIO_PGRP),
+	NOT_OUR_GROUP(COMPAT_IOPRIO_SET, IOPRIO_WHO_PGRP),
 	NO_SUCH_CALL(COMPAT_SOCKETCALL),
 	NO_SUCH_CALL(COMPAT_ADD_KEY),
 	NO_SUCH_CALL(COMPAT_REQUEST_KEY),
@@ -169,6 +186,8 @@ static const struct sock_filter native_calls[] = {
 	NO_TYPING(SYS_ioctl),
 	FAMILIES(SYS_socket),
 	FAMILIES(SYS_socketpair),
+	NOT_OUR_GROUP(SYS_setpriority, PRIO_PGRP),
+	NOT_OUR_GROUP(SYS_ioprio_set, IOPRIO_WHO_PGRP),
 	NO_SUCH_CALL(SYS_add_key),
 	NO_SUCH_CALL(SYS_request_key),
 	NO_SUCH_CALL(SYS_keyctl),

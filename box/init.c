@@ -54,9 +54,10 @@ init_command(const struct box *bx)
 	env_set(bx);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
 		err(BOX_FAILED, "no_new_privs");
-	/* Where no terminal needs the group, it is kept out of it. */
-	if (!confine_signals() && bx->bx_terminal == -1)
-		(void)setpgid(0, 0);
+	/* The caller's session and group are shared for a terminal only. */
+	if (bx->bx_terminal == -1)
+		(void)setsid();
+	confine_signals();
 	confine_calls();
 	sigprocmask(SIG_SETMASK, &bx->bx_mask, NULL);
 	/* None should be open; none that is, by a mistake of ours, goes on. */

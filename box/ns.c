@@ -67,8 +67,11 @@ ns_map(uid_t uid, uid_t outer_uid, gid_t gid, gid_t outer_gid)
 void
 ns_enter_outer(const struct box *bx)
 {
-	/* Of these only root can rid itself. */
-	if (bx->bx_uid == 0 && setgroups(0, NULL) == -1 && errno != EPERM)
+	/*
+	 * What a group may do stays with the command, unless we are root: the
+	 * kernel lets nobody else leave one, not even in a namespace of its own.
+	 */
+	if (setgroups(0, NULL) == -1 && errno != EPERM)
 		err(BOX_FAILED, "setgroups");
 	if (unshare(CLONE_NEWUSER | CLONE_NEWNET | CLONE_NEWCGROUP) == -1)
 		err(BOX_FAILED, "no user namespace (" BOX_USERNS_HINT ")");

@@ -31,9 +31,13 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include <ctype.h>
+#include <dirent.h>
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -73,13 +77,13 @@ static const struct {
  * alone, in whatever user namespace it is.
  */
 static const char *const proc_read_only[] = {
-	"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys",
+	"/proc/bus", "/proc/driver", "/proc/fs", "/proc/irq", "/proc/sys",
 };
 static const char *const proc_hidden[] = {
-	"/proc/acpi", "/proc/kcore", "/proc/keys", "/proc/kmsg",
-	"/proc/kpagecgroup", "/proc/kpagecount", "/proc/kpageflags",
-	"/proc/latency_stats", "/proc/sched_debug", "/proc/scsi",
-	"/proc/sysrq-trigger", "/proc/timer_list", "/proc/timer_stats",
+	"/proc/acpi", "/proc/dynamic_debug", "/proc/kallsyms",
+	"/proc/key-users", "/proc/keys", "/proc/latency_stats", "/proc/mtrr",
+	"/proc/sched_debug", "/proc/scsi", "/proc/timer_list",
+	"/proc/timer_stats", "/proc/tty/driver",
 };
 
 static void
@@ -155,6 +159,38 @@ root_dev(const struct mnt *mn, const struct box *bx)
 		mnt_bind(mn, bx->bx_tty, "/dev/console", MNT_DEVICES);
 }
 
+/* 1 if others may not read it: neither may the sandbox of who can. */
+int
+root_is_secret(const struct stat *st)
+{
+	mode_t	 need = S_ISDIR(st->st_mode) ? S_IROTH | S_IXOTH : S_IROTH;
+
+	return (st->st_mode & need) != need;
+}
+
+/* kcore, kmsg, slabinfo, sysrq-trigger, and what kernels will think of. */
+static void
+root_proc_secrets(void)
+{
+	char		 path[PATH_MAX];
+	struct dirent	*de;
+	struct stat	 st;
+	DIR		*dir;
+
+	if ((dir = opendir("/proc")) == NULL)
+		err(BOX_FAILED, "sandbox: /proc");
+	while ((de = readdir(dir)) != NULL) {
+		if (isdigit((unsigned char)*de->d_name) ||
+		    fstatat(dirfd(dir), de->d_name, &st,
+		    AT_SYMLINK_NOFOLLOW) == -1 || S_ISLNK(st.st_mode) ||
+		    !root_is_secret(&st))
+			continue;
+		snprintf(path, sizeof(path), "/proc/%s", de->d_name);
+		mnt_hide(path);
+	}
+	closedir(dir);
+}
+
 /* Of our own process numbers: the host's processes are not in it. */
 static void
 root_proc(void)
@@ -172,6 +208,7 @@ root_proc(void)
 	}
 	for (i = 0; i < NITEMS(proc_hidden); i++)
 		mnt_hide(proc_hidden[i]);
+	root_proc_secrets();
 }
 
 static int

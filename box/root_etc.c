@@ -22,7 +22,8 @@
  * resolve at the gate, and the session's CA is trusted.
  *
  * Left out is what others may not read on the host, and what the table below
- * names.  The first rule matters when the caller is root, and could read it.
+ * names.  The first rule matters when the caller is root, or in a group that
+ * may read it: only root can leave its supplementary groups outside.
  */
 
 #include <sys/mount.h>
@@ -146,14 +147,6 @@ etc_is_opened(const char *name)
 	return 0;
 }
 
-static int
-etc_is_secret(const struct stat *st)
-{
-	mode_t	 need = S_ISDIR(st->st_mode) ? S_IROTH | S_IXOTH : S_IROTH;
-
-	return (st->st_mode & need) != need;
-}
-
 /* A small file costs less as a copy than as a mount.  0 if it is not. */
 static int
 etc_copy(int dir, const char *file, const char *path)
@@ -193,7 +186,7 @@ etc_entry(const struct mnt *mn, int dir, const char *file, const char *name)
 			err(BOX_FAILED, "sandbox: %s", path);
 		return;
 	}
-	if (etc_is_secret(&st) || (!S_ISDIR(st.st_mode) &&
+	if (root_is_secret(&st) || (!S_ISDIR(st.st_mode) &&
 	    !S_ISREG(st.st_mode)))
 		return;
 	if (S_ISDIR(st.st_mode) && etc_is_opened(name)) {
@@ -228,7 +221,15 @@ etc_farm(const struct mnt *mn, const char *sub)
 	closedir(dir);
 }
 
-/* Deeper down there may be more that only root should read. */
+/* 1 if our rights, which will be the command's, are enough to enter or read. */
+static int
+etc_is_open(int dir, const char *name)
+{
+	return faccessat(dir, name, R_OK, 0) == 0 ||
+	    faccessat(dir, name, X_OK, 0) == 0;
+}
+
+/* Deeper down there may be more that only root or a group should read. */
 static void
 etc_hide_secrets(const char *path, int depth)
 {
@@ -248,9 +249,10 @@ etc_hide_secrets(const char *path, int depth)
 		    AT_SYMLINK_NOFOLLOW) == -1)
 			continue;
 		snprintf(name, sizeof(name), "%s/%s", path, de->d_name);
-		if (etc_is_secret(&st))
-			mnt_hide(name);
-		else if (S_ISDIR(st.st_mode))
+		if (root_is_secret(&st)) {
+			if (etc_is_open(dirfd(dir), de->d_name))
+				mnt_hide(name);
+		} else if (S_ISDIR(st.st_mode))
 			etc_hide_secrets(name, depth + 1);
 	}
 	closedir(dir);
@@ -376,8 +378,7 @@ root_etc(const struct mnt *mn, const struct box *bx)
 {
 	mnt_tmpfs("/etc", "755");
 	etc_farm(mn, "");
-	if (bx->bx_uid == 0)
-		etc_hide_secrets("/etc", 0);
+	etc_hide_secrets("/etc", 0);
 	etc_user(bx);
 	etc_hosts();
 	mnt_write("/etc/resolv.conf", resolv_conf, sizeof(resolv_conf) - 1);
