@@ -72,8 +72,8 @@ static void __attribute__((__noreturn__))
 usage(void)
 {
 	fprintf(stderr, "usage: egressd-box -e fd [-qr] [-f fence] "
-	    "[-w directory] [-x path] [-X path]\n"
-	    "\t-- command [argument ...]\n");
+	    "[-H directory] [-w directory]\n"
+	    "\t[-x path] [-X path] -- command [argument ...]\n");
 	exit(BOX_FAILED);
 }
 
@@ -156,16 +156,19 @@ box_descriptor(const char *s)
 static void
 box_options(struct box *bx, int argc, char **argv)
 {
-	const char	*cwd = NULL;
+	const char	*cwd = NULL, *home = NULL;
 	int		 ch;
 
-	while ((ch = getopt(argc, argv, "+e:f:qrw:x:X:")) != -1) {
+	while ((ch = getopt(argc, argv, "+e:f:H:qrw:x:X:")) != -1) {
 		switch (ch) {
 		case 'e':
 			bx->bx_engine = box_descriptor(optarg);
 			break;
 		case 'f':
 			bx->bx_fence = optarg;
+			break;
+		case 'H':
+			home = optarg;
 			break;
 		case 'q':
 			bx->bx_quiet = 1;
@@ -191,6 +194,9 @@ box_options(struct box *bx, int argc, char **argv)
 		bx->bx_fence = box_fence();
 	paths_home(bx);
 	paths_cwd(bx, cwd);
+	if (home != NULL)
+		paths_kept_home(bx, home);
+	home_prepare(bx);
 }
 
 /* Both ends of the sandbox's life, and the pair between them. */

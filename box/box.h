@@ -60,6 +60,7 @@
 /* A path of the host that the sandbox sees, by its real name. */
 struct box_path {
 	char		*bp_path;
+	const char	*bp_on;		/* its name in there, mostly the same */
 	int		 bp_write;
 	int		 bp_fd;		/* as root.c found it */
 };
@@ -78,6 +79,7 @@ struct box {
 	size_t			 bx_npaths;
 	char			*bx_cwd;	/* as the sandbox sees it */
 	const char		*bx_home;	/* NULL: none of its own */
+	char			*bx_kept_home;	/* of the host, or NULL */
 	const char		*bx_other_home;	/* the caller's, or NULL */
 	const char		*bx_tty;	/* device of the terminal */
 	uid_t			 bx_uid;	/* the caller's */
@@ -119,6 +121,7 @@ void	 relay_finish(struct box *, int);
 void	 paths_expose(struct box *, const char *, int);
 void	 paths_cwd(struct box *, const char *);
 void	 paths_home(struct box *);
+void	 paths_kept_home(struct box *, const char *);
 
 /* ns.c */
 void	 ns_enter_outer(const struct box *);
@@ -183,6 +186,11 @@ void	 env_set(const struct box *);
 /* confine.c */
 void	 confine_signals(void);
 void	 confine_calls(void);
+
+/* home.c */
+void	 home_prepare(struct box *);
+void	 home_begin(const struct box *);
+void	 home_say_lost(const struct box *);
 
 /* init.c */
 void	 init_run(const struct box *, int) __attribute__((__noreturn__));

@@ -37,6 +37,7 @@
 #include "box.h"
 
 struct init {
+	const struct box *in_box;
 	pid_t	 in_command;
 	int	 in_stopped;
 	pid_t	 in_owner;	/* of the terminal, when it stopped */
@@ -87,6 +88,8 @@ init_reap(struct init *in)
 		if (pid != in->in_command)
 			continue;
 		in->in_stopped = WIFSTOPPED(status);
+		if (WIFSIGNALED(status) || WIFEXITED(status))
+			home_say_lost(in->in_box);
 		if (in->in_stopped)
 			init_tell(in, JOB_STOPPED, 0);
 		else if (WIFSIGNALED(status))
@@ -170,7 +173,8 @@ void
 init_run(const struct box *bx, int job)
 {
 	struct init	 in = {
-		.in_job = job, .in_terminal = bx->bx_terminal
+		.in_box = bx, .in_job = job,
+		.in_terminal = bx->bx_terminal
 	};
 	sigset_t	 set;
 	int		 children;
@@ -180,6 +184,7 @@ init_run(const struct box *bx, int job)
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == -1)
 		err(BOX_FAILED, "parent-death signal");
 	root_build(bx);
+	home_begin(bx);
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);

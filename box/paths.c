@@ -40,6 +40,7 @@ paths_add(struct box *bx, char *real, int writable)
 		err(BOX_FAILED, NULL);
 	bx->bx_paths = bp;
 	bp[bx->bx_npaths].bp_path = real;
+	bp[bx->bx_npaths].bp_on = real;
 	bp[bx->bx_npaths++].bp_write = writable;
 }
 
@@ -118,4 +119,16 @@ paths_home(struct box *bx)
 	if (callers != NULL && (bx->bx_home == NULL ||
 	    strcmp(callers, bx->bx_home) != 0))
 		bx->bx_other_home = callers;
+}
+
+/* Of the caller's choice, in place of one that is gone at the end. */
+void
+paths_kept_home(struct box *bx, const char *named)
+{
+	if (bx->bx_home == NULL)
+		errx(BOX_FAILED, "home %s: this user has none to replace",
+		    named);
+	paths_expose(bx, named, 1);
+	bx->bx_kept_home = bx->bx_paths[bx->bx_npaths - 1].bp_path;
+	bx->bx_paths[bx->bx_npaths - 1].bp_on = bx->bx_home;
 }

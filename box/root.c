@@ -215,8 +215,8 @@ static int
 root_by_length(const void *a, const void *b)
 {
 	const struct box_path	*x = a, *y = b;
-	size_t			 xlen = strlen(x->bp_path);
-	size_t			 ylen = strlen(y->bp_path);
+	size_t			 xlen = strlen(x->bp_on);
+	size_t			 ylen = strlen(y->bp_on);
 
 	return (xlen > ylen) - (xlen < ylen);
 }
@@ -242,11 +242,11 @@ root_exposed(const struct mnt *mn, const struct box *bx)
 			    "has taken its place", bp->bp_path);
 		if (bp->bp_fd == -1)
 			err(BOX_FAILED, "cannot expose %s", bp->bp_path);
-		mnt_target(bp->bp_fd, bp->bp_path);
+		mnt_target(bp->bp_fd, bp->bp_on);
 	}
 	for (i = 0; i < bx->bx_npaths; i++) {
 		bp = &bx->bx_paths[i];
-		mnt_bind_real(bp->bp_fd, bp->bp_path, bp->bp_write ?
+		mnt_bind_real(bp->bp_fd, bp->bp_on, bp->bp_write ?
 		    MNT_PLAIN : MNT_SYSTEM);
 		close(bp->bp_fd);
 	}
