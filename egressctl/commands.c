@@ -203,6 +203,12 @@ const struct command command_attack = {
 	.co_option = attack_option,
 };
 
+const struct command command_profile = {
+	.co_synopsis = "profile [NAME]",
+	.co_help = "list the profiles of run, or print the policy of one",
+	.co_run = profile_run,
+};
+
 const struct command command_run = {
 	.co_synopsis = "run [options] -- COMMAND ...",
 	.co_help = "run a command in a sandbox, behind the gate",

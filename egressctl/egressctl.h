@@ -66,6 +66,7 @@
 
 /* Of "run", for what is not the command's; as env(1) has it. */
 #define EXIT_NO_RUN		125
+#define EXIT_NOT_FOUND		127
 
 /*
  * The kinds of records, in one place: the command line completes and
@@ -216,12 +217,43 @@ struct url {
 	char		 ur_path[URLPATH_MAX];
 };
 
+struct words {
+	char		**ws_words;	/* NULL after the last */
+	size_t		  ws_count;
+};
+
+/* What a program that lives in its user's home needs in a sandbox. */
+struct profile {
+	char		*pf_name;
+	const char	*pf_home;	/* the caller's, for ~ */
+	struct words	 pf_commands;
+	struct words	 pf_read;
+	struct words	 pf_write;
+	struct words	 pf_pass;
+	struct words	 pf_hosts;
+};
+
 /* An egressd of our own, for one run. */
 struct private {
 	pid_t		 pv_pid;	/* 0: there is none */
 	int		 pv_log;	/* what it says, or -1 */
 	int		 pv_quiet;	/* show it only if all has failed */
 	char		 pv_socket[PATH_LEN];	/* "": none in the file system */
+};
+
+enum token_type {
+	LAST = 0,	/* ends a table */
+	END,		/* the command may end here */
+	KEYWORD,
+	WORD		/* any word; tk_word says what it stands for */
+};
+
+struct token {
+	enum token_type		  tk_type;
+	const char		 *tk_word;
+	const struct token	 *tk_next;	/* NULL: nothing follows */
+	const struct command	 *tk_command;
+	int			(*tk_set)(struct invocation *, const char *);
 };
 
 struct parser {
@@ -234,6 +266,7 @@ extern const char	path_egressd[];
 extern const char	path_box[];
 extern const char	path_conf[];
 extern const char	path_socket[];
+extern const char	path_profiles[];
 
 /* attack.c */
 void	 attack_option(struct invocation *, int, const char *);
@@ -266,6 +299,7 @@ extern const struct command	 command_cache_clear;
 extern const struct command	 command_message;
 extern const struct command	 command_metadata;
 extern const struct command	 command_attack;
+extern const struct command	 command_profile;
 extern const struct command	 command_run;
 extern const struct command	 command_help;
 int	 command_has_name(const struct command *, const char *);
@@ -277,6 +311,7 @@ void	 metadata_ask(const struct invocation *, cJSON *);
 /* environment.c */
 void	 environment_clean(void);
 void	 environment_option(const char *);
+void	 environment_pass(const char *);
 void	 environment_choose(const cJSON *);
 int	 environment_names(cJSON *);
 void	 environment_explain(void);
@@ -329,9 +364,20 @@ void	 cache_clear_put(const cJSON *);
 /* private.c */
 int	 private_start(struct private *, struct client *, const char *,
 	    const char *, int);
-const char *private_conf(const struct invocation *);
+const char *private_conf(const struct invocation *, const struct profile *);
+int	 conf_of_user(const char *, char *, size_t);
 void	 private_reap(struct private *);
 void	 private_stop(struct private *, int);
+
+/* profile.c */
+int	 profile_load(struct profile *, const char *, const char *);
+int	 profile_choose(struct profile *, const char *, const char *);
+int	 profile_make(const struct profile *);
+void	 profile_list(struct words *);
+void	 profile_policy(const struct profile *, FILE *);
+void	 profile_say(const struct profile *);
+void	 profile_free(struct profile *);
+int	 profile_run(const struct invocation *);
 
 /* record.c */
 void	 record_put(const cJSON *);
@@ -347,6 +393,9 @@ int	 run_run(const struct invocation *);
 
 /* secrets.c */
 int	 secrets_check(const char *, int (*)(const char *));
+
+/* seek.c */
+int	 seek_command(const char *, int (*)(const char *));
 
 /* source.c */
 struct source	*source_open(const char *);
@@ -369,6 +418,9 @@ int	 table_is_empty(const cJSON *);
 int	 test_run(const struct invocation *);
 void	 test_put(const cJSON *);
 
+/* tokens.c */
+extern const struct token	 tokens_main[];
+
 /* tty.c */
 int	 tty_raw(void);
 void	 tty_restore(void);
@@ -389,5 +441,10 @@ void	 visible_put_json(FILE *, const char *);
 
 /* watch.c */
 int	 watch_run(const struct invocation *);
+
+/* words.c */
+void	 words_add(struct words *, char *);
+int	 words_have(const struct words *, const char *);
+void	 words_free(struct words *);
 
 #endif /* EGRESSCTL_H */

@@ -66,8 +66,9 @@ enum word { WORD_NONE, WORD_PASS, WORD_DROP };
 
 static struct {
 	int		  clean;	/* -E */
-	const char	**options;	/* of -e */
+	const char	**options;	/* of -e, then of a profile */
 	size_t		  noptions;
+	size_t		  nasked;	/* of these, -e */
 	char		**kept;		/* "name=value", up to a NULL */
 	size_t		  nkept;
 	const char	 *missed[HINTS_MAX];	/* entries, credentials */
@@ -102,6 +103,14 @@ environment_clean(void)
 	env.clean = 1;
 }
 
+/* A name or pattern of a profile: nobody misses what is not set. */
+void
+environment_pass(const char *pattern)
+{
+	env.options = grow(env.options, env.noptions, sizeof(*env.options));
+	env.options[env.noptions++] = pattern;
+}
+
 /* NAME, NAME=value or a pattern.  The value may be a secret: never shown. */
 void
 environment_option(const char *arg)
@@ -117,8 +126,8 @@ environment_option(const char *arg)
 	if (why != NULL)
 		errx(EXIT_NO_RUN, "-e %.*s: %s", (int)strcspn(arg, "="), arg,
 		    why);
-	env.options = grow(env.options, env.noptions, sizeof(*env.options));
-	env.options[env.noptions++] = arg;
+	environment_pass(arg);
+	env.nasked = env.noptions;
 }
 
 static int
@@ -262,7 +271,7 @@ environment_explain(void)
 {
 	size_t	i;
 
-	for (i = 0; i < env.noptions; i++)
+	for (i = 0; i < env.nasked; i++)
 		if (strpbrk(env.options[i], "*=") == NULL &&
 		    !is_kept(env.options[i]))
 			warnx("-e %s: not set in your environment",

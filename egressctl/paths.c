@@ -26,3 +26,4 @@ const char	 path_egressd[] = PATH_EGRESSD;
 const char	 path_box[] = PATH_LIBEXEC "/egressd-box";
 const char	 path_conf[] = PATH_CONF;
 const char	 path_socket[] = PATH_SOCKET;
+const char	 path_profiles[] = PATH_PROFILES;

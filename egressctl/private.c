@@ -52,28 +52,34 @@ static const char	example[] =
 	"\tallow host \"pypi.org\" method { GET, HEAD }\n"
 	"}\n";
 
-/* The caller's own configuration, if there is one; valid until called again. */
-static const char *
-conf_of_user(void)
+/* Where the caller keeps a file of ours; -1 if that is nowhere. */
+int
+conf_of_user(const char *name, char *path, size_t size)
 {
-	static char	 path[PATH_MAX];
 	const char	*dir = getenv("XDG_CONFIG_HOME"), *below = "";
 
 	if (dir == NULL || *dir != '/') {
 		dir = getenv("HOME");
 		below = "/.config";
 	}
-	if (dir == NULL || *dir != '/' || (size_t)snprintf(path, sizeof(path),
-	    "%s%s/egressd.conf", dir, below) >= sizeof(path))
-		return NULL;
-	return path;
+	if (dir == NULL || *dir != '/' || (size_t)snprintf(path, size,
+	    "%s%s/%s", dir, below, name) >= size)
+		return -1;
+	return 0;
 }
 
-/* NULL after saying what could be done about it. */
+/*
+ * The file, valid until called again, or NULL after saying what could be done
+ * about it.  A profile knows better than we what its program needs.
+ */
 const char *
-private_conf(const struct invocation *in)
+private_conf(const struct invocation *in, const struct profile *pf)
 {
-	const char	*own = conf_of_user();
+	static char	 path[PATH_MAX];
+	const char	*own = path;
+
+	if (conf_of_user("egressd.conf", path, sizeof(path)) == -1)
+		own = NULL;
 
 	if (in->in_conf != path_conf)
 		return in->in_conf;
@@ -84,8 +90,12 @@ private_conf(const struct invocation *in)
 	warnx("nobody listens on %s, and there is no configuration for an "
 	    "egressd of your own: %s: %s", in->in_socket, path_conf,
 	    strerror(errno));
-	fprintf(stderr, "Name one with -f, or write %s, for example:\n\n%s",
-	    own != NULL ? own : "one", example);
+	fprintf(stderr, "Name one with -f, or write %s, for example:\n\n",
+	    own != NULL ? own : "one");
+	if (pf->pf_hosts.ws_count > 0)
+		profile_policy(pf, stderr);
+	else
+		fputs(example, stderr);
 	return NULL;
 }
 

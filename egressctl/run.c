@@ -35,6 +35,7 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <getopt.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -51,12 +52,16 @@ static struct {
 	int		 quiet;
 	int		 elsewhere;	/* -w: not in the working directory */
 	int		 as_root;
-	char	       **argv;		/* of box */
+	int		 kept_home;	/* -H: one of the sandbox's own */
+	const char     **argv;		/* of box */
 	size_t		 argc;
+	size_t		 command;	/* where that begins, in argv */
 	const char     **writable;	/* what the sandbox may write to */
 	size_t		 nwritable;
 	const char     **readable;	/* what else was asked to be shown */
 	size_t		 nreadable;
+	const char	*profile_name;	/* -P */
+	struct profile	 profile;
 	char		 engine[16];	/* box's end of the pair, for argv */
 	struct client	 client;
 	struct private	 private;
@@ -67,17 +72,28 @@ static void __attribute__((__noreturn__))
 usage(void)
 {
 	fputs("usage: egressctl run [-Eqrv] [-e name[=value]] [-f file | "
-	    "-s socket] [-n name]\n\t[-p policy] [-S directory] "
-	    "[-w directory] [-x path] [-X path]\n\t-- command "
-	    "[argument ...]\n", stderr);
+	    "-s socket]\n\t[-H directory] [-n name] [-p policy] "
+	    "[-P profile] [-S directory]\n\t[-w directory] [-x path] "
+	    "[-X path] -- command [argument ...]\n", stderr);
 	exit(EXIT_NO_RUN);
+}
+
+static void
+list_add(const char ***list, size_t *count, const char *word)
+{
+	const char	**new;
+
+	if ((new = reallocarray(*list, *count + 2, sizeof(*new))) == NULL)
+		err(EXIT_NO_RUN, NULL);
+	*list = new;
+	new[(*count)++] = word;
+	new[*count] = NULL;
 }
 
 static void
 box_arg(const char *arg)
 {
-	/* execv(3) does not change them. */
-	run.argv[run.argc++] = (char *)(uintptr_t)arg;
+	list_add(&run.argv, &run.argc, arg);
 }
 
 static void
@@ -86,6 +102,16 @@ box_option(const char *option, const char *value)
 	box_arg(option);
 	if (value != NULL)
 		box_arg(value);
+}
+
+static void
+expose(const char *path, int writable)
+{
+	box_option(writable ? "-X" : "-x", path);
+	if (writable)
+		list_add(&run.writable, &run.nwritable, path);
+	else
+		list_add(&run.readable, &run.nreadable, path);
 }
 
 /* Ours are taken, box's are handed on. */
@@ -104,6 +130,11 @@ take_option(struct invocation *in, int ch)
 	case 'f':
 		in->in_conf = optarg;
 		break;
+	case 'H':
+		run.kept_home = 1;
+		list_add(&run.writable, &run.nwritable, optarg);
+		box_option("-H", optarg);
+		break;
 	case 'n':
 		if ((why = name_error(optarg)) != NULL)
 			errx(EXIT_NO_RUN, "-n %s: %s", optarg, why);
@@ -111,6 +142,9 @@ take_option(struct invocation *in, int ch)
 		break;
 	case 'p':
 		in->in_policy = optarg;
+		break;
+	case 'P':
+		run.profile_name = optarg;
 		break;
 	case 's':
 		in->in_socket = optarg;
@@ -132,41 +166,75 @@ take_option(struct invocation *in, int ch)
 		break;
 	case 'w':
 		run.elsewhere = 1;
-		run.writable[run.nwritable++] = optarg;
+		list_add(&run.writable, &run.nwritable, optarg);
 		box_option("-w", optarg);
 		break;
 	case 'x':
-		run.readable[run.nreadable++] = optarg;
-		box_option("-x", optarg);
-		break;
 	case 'X':
-		run.writable[run.nwritable++] = optarg;
-		box_option("-X", optarg);
+		expose(optarg, ch == 'X');
 		break;
 	default:
 		usage();
 	}
 }
 
+/* The one that is named, or the one that knows the command. */
+static void
+take_profile(const char *command)
+{
+	const char	*home = getenv("HOME");
+	struct profile	*pf = &run.profile;
+	size_t		 i;
+	int		 found;
+
+	if (run.profile_name == NULL)
+		found = profile_choose(pf, command, home);
+	else if (strcmp(run.profile_name, "none") == 0)
+		found = 0;
+	else
+		found = profile_load(pf, run.profile_name, home) == -1 ? -1 : 1;
+	if (found == -1)
+		exit(EXIT_NO_RUN);
+	if (!found)
+		return;
+	/* What the program writes to its home is kept there. */
+	if (run.kept_home)
+		words_free(&pf->pf_write);
+	if (profile_make(pf) == -1)
+		exit(EXIT_NO_RUN);
+	for (i = 0; i < pf->pf_read.ws_count; i++)
+		if (access(pf->pf_read.ws_words[i], F_OK) == 0)
+			expose(pf->pf_read.ws_words[i], 0);
+	for (i = 0; i < pf->pf_write.ws_count; i++)
+		expose(pf->pf_write.ws_words[i], 1);
+	for (i = 0; i < pf->pf_pass.ws_count; i++)
+		environment_pass(pf->pf_pass.ws_words[i]);
+	if (!run.quiet)
+		profile_say(pf);
+}
+
 void
 run_take(struct invocation *in, int argc, char *argv[])
 {
-	int	ch;
+	static const struct option	options[] = {
+		{ "home",	required_argument,	NULL, 'H' },
+		{ "profile",	required_argument,	NULL, 'P' },
+		{ NULL,		0,			NULL, 0 }
+	};
+	int				ch;
 
-	if ((run.argv = calloc((size_t)argc + 8, sizeof(*run.argv))) == NULL ||
-	    (run.writable = calloc((size_t)argc, sizeof(*run.writable))) ==
-	    NULL || (run.readable = calloc((size_t)argc,
-	    sizeof(*run.readable))) == NULL)
-		err(EXIT_NO_RUN, NULL);
 	box_arg("egressd-box");
 	box_option("-e", run.engine);
-	while ((ch = getopt(argc, argv, "+e:Ef:n:p:qrs:S:vw:x:X:")) != -1)
+	while ((ch = getopt_long(argc, argv, "+e:Ef:H:n:p:P:qrs:S:vw:x:X:",
+	    options, NULL)) != -1)
 		take_option(in, ch);
 	if (optind >= argc || (in->in_conf != path_conf &&
 	    in->in_socket != path_socket &&
 	    in->in_socket != getenv(SOCKET_VARIABLE)))
 		usage();
+	take_profile(argv[optind]);
 	box_arg("--");
+	run.command = run.argc;
 	for (; optind < argc; optind++)
 		box_arg(argv[optind]);
 }
@@ -285,7 +353,7 @@ find_daemon(const struct invocation *in)
 			return -1;
 		}
 	}
-	if ((conf = private_conf(in)) == NULL ||
+	if ((conf = private_conf(in, &run.profile)) == NULL ||
 	    secrets_check(conf, is_seen) == -1)
 		return -1;
 	return private_start(&run.private, &run.client, conf, run.directory,
@@ -421,7 +489,8 @@ box_exec(int engine, const sigset_t *mask, pid_t parent)
 		err(EXIT_NO_RUN, "%s", path_box);
 	if (getppid() != parent)
 		_exit(EXIT_NO_RUN);
-	execve(path_box, run.argv, environment_kept());
+	/* execve(2) does not change them. */
+	execve(path_box, (char **)(uintptr_t)run.argv, environment_kept());
 	err(EXIT_NO_RUN, "%s", path_box);
 }
 
@@ -533,6 +602,16 @@ end_as(int status)
 	return 128 + sig;
 }
 
+/* With -w a relative name starts in another directory than ours. */
+static int
+seek(void)
+{
+	const char	*name = run.argv[run.command];
+
+	return (run.elsewhere && *name != '/' && strchr(name, '/') != NULL) ||
+	    seek_command(name, is_seen) == 0;
+}
+
 int
 run_run(const struct invocation *in)
 {
@@ -540,6 +619,8 @@ run_run(const struct invocation *in)
 
 	client_adopt(&run.client, -1, NULL);
 	run.private.pv_log = -1;
+	if (!seek())
+		return EXIT_NOT_FOUND;
 	if (check_directory() == -1 || find_daemon(in) == -1 ||
 	    greet_daemon(in) == -1)
 		goto fail;

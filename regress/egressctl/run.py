@@ -219,8 +219,8 @@ def unknown_command_of_another_name(b):
 def unknown_command_far(b):
     want(b.run("frobnicate"), 2, "", 'egressctl: unknown command '
          '"frobnicate", known are: status, reload, log, events, pending, '
-         'answer, watch, cache, message, metadata, run, test, replay, '
-         'verify, attack, help\n')
+         'answer, watch, cache, message, metadata, run, profile, test, '
+         'replay, verify, attack, help\n')
 
 
 @case

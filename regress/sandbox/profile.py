@@ -1,0 +1,284 @@
+#!/usr/bin/env python3
+#
+# Copyright (c) 2026 The egressd authors
+#
+# Permission to use, copy, modify, and distribute this software for any
+# purpose with or without fee is hereby granted, provided that the above
+# copyright notice and this permission notice appear in all copies.
+#
+# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+#
+
+
+"""Profiles and homes of `egressctl run`: programs that live in their user's
+home, and what is kept of what they write there."""
+
+import atexit
+import os
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from runlib import WHO, identity, place  # noqa: E402
+from case import Cases, Skip, run  # noqa: E402
+from daemon import TOP  # noqa: E402
+
+cases = Cases()
+here = place()
+atexit.register(here.end)
+
+ME = "root" if os.getuid() == 0 else "user"
+SHIPPED = sorted(p.name for p in (TOP / "etc" / "profiles").iterdir())
+
+
+def same(have, want, why=""):
+    assert have == want, f"{have!r}, expected {want!r} {why}"
+
+
+def own(who, path):
+    """All of this is that user's."""
+    have = identity(who)
+    for each in (path, *path.rglob("*")):
+        if have:
+            os.chown(each, have["user"], have["group"], follow_symlinks=False)
+    return path
+
+
+def home_with(who, profile=None, script="echo agent; cat ~/.agentrc"):
+    """A home with a program where installers put it, and a profile."""
+    home = here.fresh(who, "home")
+    program = home / ".local" / "share" / "agent" / "7"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    (home / ".local" / "bin").mkdir()
+    (home / ".local" / "bin" / "agent").symlink_to("../share/agent/7")
+    (home / ".secret").write_text("not for the sandbox\n")
+    if profile is not None:
+        file = home / ".config" / "egressd" / "profiles" / "agent"
+        file.parent.mkdir(parents=True)
+        file.write_text(profile)
+    return own(who, home)
+
+
+def agent(who, home, *args, command=("agent",), **kwargs):
+    conf, _ = here.conf(who)
+    path = f"{home}/.local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+    return here.run(who, "run", "-f", conf, *args, "--", *command, home=home,
+                    env={"PATH": path}, **kwargs)
+
+
+PROFILE = """# of a test
+command	agent
+read	~/.local/bin ~/.local/share/agent ~/.missing
+write	~/.agent/ ~/.agentrc ~/.agent.json
+"""
+
+
+# ---- a program in the home -------------------------------------------------
+
+@cases.each(WHO)
+def hidden(who):
+    """Its user has it, the sandbox does not: say which option shows it."""
+    home = home_with(who)
+    done = agent(who, home)
+    same((done.returncode, done.stdout), (127, ""), done.stderr)
+    assert f"it is {home}/.local/bin/agent, which the sandbox does not " \
+        "show" in done.stderr, done.stderr
+    shown = [word for word in done.stderr.split()
+             if word.startswith(str(home)) and not word.endswith(",")]
+    same(shown, [f"{home}/.local/bin", f"{home}/.local/share/agent"])
+    options = [o for path in shown for o in ("-x", path)]
+    done = agent(who, home, *options)
+    same(done.returncode != 127, True, done.stderr)
+    assert done.stdout.startswith("agent\n"), done
+
+
+@cases.case
+def hidden_by_path():
+    home = home_with(ME)
+    done = agent(ME, home, command=[f"{home}/.local/share/agent/7"])
+    same(done.returncode, 127, done.stderr)
+    assert f"-x {home}/.local/share/agent" in done.stderr, done.stderr
+
+
+@cases.case
+def not_there_at_all():
+    """What nobody has is still plainly not found."""
+    done = agent(ME, home_with(ME), command=["no-such-program"])
+    same(done.returncode, 127, done.stderr)
+    assert "does not show" not in done.stderr, done.stderr
+
+
+@cases.case
+def another_is_shown():
+    """A hidden one before it in PATH is passed over, as execvp does."""
+    home = home_with(ME)
+    (home / ".local" / "bin" / "true").symlink_to("../share/agent/7")
+    done = agent(ME, home, command=["true"])
+    same((done.returncode, done.stdout), (0, ""), done.stderr)
+
+
+# ---- profiles --------------------------------------------------------------
+
+@cases.each(WHO)
+def by_the_command(who):
+    home = home_with(who, PROFILE, "echo kept >> ~/.agentrc; "
+                     "cat ~/.agent.json; ls -A ~; cat ~/.secret; "
+                     "touch ~/.local/bin/x")
+    done = agent(who, home)
+    same(done.stdout.split(), ["{}", ".agent", ".agent.json", ".agentrc",
+                               ".local"], done.stderr)
+    said, = [line for line in done.stderr.splitlines()
+             if line.startswith("egressctl: profile")]
+    same(said, "egressctl: profile agent: reads ~/.local/bin "
+         "~/.local/share/agent; writes ~/.agent/ ~/.agentrc ~/.agent.json")
+    assert "Read-only file system" in done.stderr, done.stderr
+    same((home / ".agentrc").read_text(), "kept\n")
+    same((home / ".agentrc").stat().st_mode & 0o777, 0o600)
+    same((home / ".agent").is_dir(), True)
+    same((home / ".missing").exists(), False)
+
+
+@cases.case
+def by_name():
+    home = home_with(ME, PROFILE.replace("agent\n", "other\n", 1))
+    same(agent(ME, home).returncode, 127)
+    done = agent(ME, home, "-P", "agent")
+    assert done.stdout.startswith("agent\n"), done
+    same(agent(ME, home, "--profile", "none").returncode, 127)
+
+
+@cases.case
+def by_file():
+    home = home_with(ME)
+    file = here.fresh(ME, "profile") / "mine"
+    file.write_text(PROFILE)
+    done = agent(ME, home, "-P", file)
+    assert done.stdout.startswith("agent\n"), done
+
+
+@cases.case
+def included():
+    home = home_with(ME, "include base\ncommand agent\n")
+    base = home / ".config" / "egressd" / "profiles" / "base"
+    base.write_text(PROFILE.replace("command\tagent", "command\tanother"))
+    assert agent(ME, home).stdout.startswith("agent\n")
+
+
+@cases.case
+def quiet():
+    home = home_with(ME, PROFILE)
+    done = agent(ME, home, "-q")
+    same((done.returncode, done.stderr), (0, ""))
+
+
+WRONG = {
+    "word": ("colour ~/x", ":1: unknown word colour"),
+    "path": ("# a\nread relative/path", ":2: neither ~/... nor an absolute "
+             "path: relative/path"),
+    "variable": ("pass A=b", ":1: not the name of a variable: A=b"),
+    "include": ("include ../x", ":1: not the name of a profile: ../x"),
+    "loop": ("include agent", ":1: nested too deep: agent"),
+    "missing": ("include nobody", "there is no profile nobody, known are: "
+                "none, agent, "),
+}
+
+
+@cases.each(WRONG)
+def wrong(what):
+    text, why = WRONG[what]
+    home = home_with(ME, text + "\n")
+    done = agent(ME, home, "-P", "agent")
+    same((done.returncode, done.stdout), (125, ""), done.stderr)
+    assert why in done.stderr, done.stderr
+
+
+@cases.each(SHIPPED)
+def shipped(name):
+    """Each is read, and the policy that it prints is one."""
+    done = here.run(ME, "profile", name)
+    same((done.returncode, done.stderr), (0, ""))
+    file = here.fresh(ME, "conf") / "egressd.conf"
+    file.write_text(done.stdout)
+    checked = run([here.prefix.program, "-n", "-f", file])
+    same(checked.returncode, 0, checked.stdout)
+    assert "allow host" in done.stdout, done.stdout
+    assert name in here.run(ME, "profile").stdout.split()
+
+
+@cases.case
+def example_without_configuration():
+    """Who has no configuration yet sees one for this program."""
+    if os.getuid() != 0:
+        raise Skip("not root: the installed configuration is readable")
+    home = home_with("user", PROFILE + "host api.agent.test\n")
+    path = f"{home}/.local/bin:/usr/bin:/bin"
+    done = here.run("user", "run", "--", "agent", home=home,
+                    env={"PATH": path})
+    same(done.returncode, 125)
+    assert 'policy "agent" {\n\tallow host "api.agent.test"\n}' in \
+        done.stderr, done.stderr
+
+
+# ---- homes -----------------------------------------------------------------
+
+@cases.each(WHO)
+def lost(who):
+    """A private home is gone at the end, and that is said by name."""
+    home = home_with(who, PROFILE, "touch ~/.login ~/'a\033[1mb' ~/.agentrc")
+    done = agent(who, home)
+    same(done.returncode, 0, done.stderr)
+    said, = [line for line in done.stderr.splitlines() if "gone" in line]
+    assert "\033" not in said and ".login" in said, said
+    for kept in (".local", ".agentrc", ".agent"):
+        assert kept not in said, said
+    same((home / ".login").exists(), False)
+    done = agent(who, home, command=["true"])
+    assert "gone" not in done.stderr, done.stderr
+
+
+@cases.each(WHO)
+def kept(who):
+    """A home for sandboxes alone: the caller's stays as it was."""
+    home = home_with(who, PROFILE, "date >> ~/.agentrc; date >> ~/.login; "
+                     "wc -l < ~/.login; cat ~/.secret")
+    mine = here.fresh(who, "kept")
+    for count in (1, 2):
+        done = agent(who, home, "--home", mine)
+        same(done.stdout, f"{count}\n", done.stderr)
+        assert "gone" not in done.stderr, done.stderr
+    same(len((mine / ".agentrc").read_text().splitlines()), 2)
+    same((home / ".agentrc").exists(), False)
+    same((home / ".login").exists(), False)
+
+
+@cases.each(WHO)
+def planted(who):
+    """A link that an earlier sandbox has left in a kept home makes nothing
+    anywhere else."""
+    home = home_with(who, PROFILE)
+    mine, target = here.fresh(who, "kept"), here.fresh(who, "target")
+    (mine / ".local").symlink_to(target)
+    own(who, mine)
+    done = agent(who, home, "--home", mine)
+    same(done.returncode, 125, done.stderr)
+    assert "no place for" in done.stderr, done.stderr
+    same(list(target.iterdir()), [])
+
+
+@cases.case
+def no_such_home():
+    home = home_with(ME, PROFILE)
+    done = agent(ME, home, "--home", home / "nowhere")
+    same(done.returncode, 125, done.stderr)
+    assert "nowhere" in done.stderr, done.stderr
+
+
+cases.main()
