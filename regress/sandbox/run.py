@@ -738,8 +738,10 @@ def reload_in_between():
             daemon.conf.write_text(head + 'policy "shut" { }\n')
             same(here.ask("user", "reload", daemon.socket)["ok"], True)
             same(session.end(b"")[0], 125)
-        same([r["reason"] for r in records(daemon.audit)
-              if r["kind"] == "session_ended"], ["removed"])
+        # Whoever is told that the engine is gone need not hear it last.
+        until("its end is recorded", lambda: [
+            r["reason"] for r in records(daemon.audit)
+            if r["kind"] == "session_ended"] == ["removed"])
 
 
 @cases.case
