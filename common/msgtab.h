@@ -85,7 +85,8 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	M(CONF_AUDIT, conf_audit, R_PARENT, R_RECORDER, FD_MUST, S_PREPARE) \
 	M(CONF_AUDIT_SAME, empty, R_PARENT, R_RECORDER, FD_NEVER, S_PREPARE) \
 	M(CONF_JUDGE, conf_judge, R_PARENT, R_POLICYD, FD_NEVER, S_PREPARE) \
-	M(CONF_REDACT, conf_redact, R_PARENT, R_RECORDER, FD_NEVER, S_PREPARE) \
+	M(CONF_REDACT, conf_redact, R_PARENT, R_POLICYD | R_RECORDER, \
+	    FD_NEVER, S_PREPARE) \
 	M(CONF_DIAL, conf_dial, R_PARENT, R_DIALER, FD_NEVER, S_PREPARE) \
 	M(CONF_HOST, conf_host, R_PARENT, R_DIALER, FD_NEVER, S_PREPARE) \
 	M(CONF_RESOLVER, conf_resolver, R_PARENT, R_DIALER | R_DECIDERD, \
@@ -216,8 +217,9 @@ enum msg_fd { FD_NEVER, FD_MUST };
 #define FIELDS_conf_environment(U8, U16, U32, U64, STR, BYTES) \
 	U8(pass) STR(pattern, NAME_LEN)
 
+/* show: it is not to be hidden, although it usually is. */
 #define FIELDS_conf_redact(U8, U16, U32, U64, STR, BYTES) \
-	STR(policy, NAME_LEN) U8(kind) STR(name, NAME_LEN)
+	STR(policy, NAME_LEN) U8(kind) U8(show) STR(name, NAME_LEN)
 
 #define FIELDS_conf_dial(U8, U16, U32, U64, STR, BYTES) \
 	U64(timeout_ms)

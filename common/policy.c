@@ -154,6 +154,7 @@ policy_free(struct policy *pl)
 		rule_free(pl->pl_rules[i]);
 	free(pl->pl_rules);
 	hosts_free(pl->pl_hosts);
+	redact_free(pl->pl_redact);
 	free(pl);
 }
 

@@ -45,6 +45,7 @@
 #include <stdint.h>
 
 #include "msgtab.h"
+#include "redact.h"
 
 enum rule_kind {
 	RULE_ALLOW,
@@ -84,12 +85,6 @@ enum policy_full {
 	FULL_MAX
 };
 
-enum redact_kind {
-	REDACT_HEADER,
-	REDACT_QUERY,
-	REDACT_KIND_MAX
-};
-
 #define PATH_NOCASE	"nocase"	/* co_value of a path */
 
 struct condition {
@@ -127,6 +122,7 @@ struct policy {
 	uint64_t		 pl_quota_out;	/* 0: none */
 	uint32_t		 pl_pause_denials;	/* 0: never */
 	uint64_t		 pl_pause_ms;
+	struct redact		*pl_redact;	/* NULL: no more than usual */
 	struct rule		**pl_rules;
 	uint32_t		 pl_nrules;
 	struct hosts		*pl_hosts;	/* policy_ready() */

@@ -198,6 +198,7 @@ struct conf_redact {
 	TAILQ_ENTRY(conf_redact) rd_entry;
 	struct conf_pos		 rd_pos;
 	enum redact_kind	 rd_kind;
+	bool			 rd_show;	/* else it is hidden */
 	const char		*rd_name;	/* a header's is lower case */
 };
 TAILQ_HEAD(conf_redacts, conf_redact);

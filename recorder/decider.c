@@ -21,6 +21,8 @@
  * as in any record.
  */
 
+#include <string.h>
+
 #include "recorder.h"
 
 static void
@@ -36,7 +38,8 @@ put_request(struct jsonw *w, const struct msg_record_decider *md)
 	static const char *const	 schemes[URL_SCHEME_MAX] = {
 		[URL_HTTP] = "http", [URL_HTTPS] = "https", [URL_TCP] = "tcp",
 	};
-	static char			 path[URL_LEN + 1];
+	const struct redacted		 path = redact_path(
+	    redact_of(md->session), md->path, strlen(md->path));
 
 	jsonw_key(w, "request");
 	jsonw_object(w);
@@ -45,8 +48,11 @@ put_request(struct jsonw *w, const struct msg_record_decider *md)
 	jsonw_uint(w, md->port);
 	put_text(w, "scheme", schemes[md->scheme]);
 	put_text(w, "method", md->method);
-	put_text(w, "path", redact_path(md->session, md->path, path,
-	    sizeof(path)));
+	jsonw_key(w, "path");
+	if (path.re_len > 0)
+		jsonw_string(w, path.re_text, path.re_len);
+	else
+		jsonw_null(w);
 	jsonw_end(w);
 }
 

@@ -17,7 +17,7 @@
 /*
  * The recorder runs this: what a record about a request says.  All text is
  * hostile and passes jsonw; what must not be written down is asked of
- * redact.c.
+ * common/redact.h.
  */
 
 #include <string.h>
@@ -66,9 +66,8 @@ static const char *const rule_kinds[] = {
 };
 
 /* Larger than what a stack should have cleared for every record. */
-static struct redact_field	 fields[FIELDS_MAX];
-static char			 joined[2 * FIELDS_LEN];
-static char			 hidden_path[URL_LEN + 1];
+static struct redact_line	 fields[FIELDS_MAX];
+static char			 joined[6 * FIELDS_LEN];
 
 /*
  * The last head of a request and of an answer, and what was written of it:
@@ -77,6 +76,7 @@ static char			 hidden_path[URL_LEN + 1];
 static struct head {
 	uint32_t	 hd_engine;	/* its instance */
 	uint32_t	 hd_version;	/* of redaction */
+	enum redact_media hd_media;	/* of the body that follows */
 	size_t		 hd_len;
 	size_t		 hd_textlen;
 	char		 hd_lines[HEAD_LEN];
@@ -102,10 +102,10 @@ put_id(struct jsonw *w, const struct engine *en, uint64_t id)
 }
 
 static bool
-same_field(const struct redact_field *a, const struct redact_field *b)
+same_field(const struct redact_line *a, const struct redact_line *b)
 {
-	return a->rf_nlen == b->rf_nlen &&
-	    strncasecmp(a->rf_name, b->rf_name, a->rf_nlen) == 0;
+	return a->rl_nlen == b->rl_nlen &&
+	    strncasecmp(a->rl_name, b->rl_name, a->rl_nlen) == 0;
 }
 
 /* Whether the i-th name has been seen before, or comes again. */
@@ -120,82 +120,108 @@ is_repeated(size_t i, size_t from, size_t to)
 
 /* All values of the i-th name, as one, in the order in which they came. */
 static void
-put_joined(struct jsonw *w, size_t i, size_t n)
+put_joined(struct jsonw *w, const struct redact *rd, size_t i, size_t n)
 {
-	size_t	 len = 0, j;
+	struct redact_out	 ro = { joined, sizeof(joined), 0, 0 };
+	struct redacted		 re;
+	size_t			 j;
 
 	for (j = i; j < n; j++) {
 		if (!same_field(&fields[i], &fields[j]))
 			continue;
-		if (j != i) {
-			memcpy(joined + len, ", ", 2);
-			len += 2;
-		}
-		memcpy(joined + len, fields[j].rf_value, fields[j].rf_vlen);
-		len += fields[j].rf_vlen;
+		if (j != i)
+			redact_put(&ro, ", ", 2);
+		re = redact_value(rd, fields[j].rl_value, fields[j].rl_vlen);
+		redact_put(&ro, re.re_text, re.re_len);
 	}
-	jsonw_string(w, joined, len);
+	jsonw_string(w, joined, ro.ro_len);
 }
 
-/* Every name is one member; a field that comes twice has its values joined. */
-static void
-put_fields(struct jsonw *w, const struct engine *en, const char *p,
+/*
+ * Every name is one member; a field that comes twice has its values joined.
+ * Returns what the body is.
+ */
+static enum redact_media
+put_fields(struct jsonw *w, const struct redact *rd, const char *p,
     size_t left)
 {
-	size_t	 i, n = 0;
+	const struct redact_line	*rl;
+	enum redact_media		 media = MEDIA_UNKNOWN;
+	struct redacted			 re;
+	size_t				 i, n = 0;
 
-	while (n < FIELDS_MAX &&
-	    redact_next(en->en_session, &p, &left, &fields[n]))
-		n++;
+	while (n < FIELDS_MAX && redact_next(&p, &left, &fields[n]))
+		media = redact_media(media, &fields[n++]);
 	for (i = 0; i < n; i++) {
+		rl = &fields[i];
 		if (is_repeated(i, 0, i))
 			continue;
-		jsonw_keyn(w, fields[i].rf_name, fields[i].rf_nlen);
-		if (fields[i].rf_secret)
-			jsonw_str(w, "[redacted]");
+		jsonw_keyn(w, rl->rl_name, rl->rl_nlen);
+		if (redact_hides(rd, REDACT_HEADER, rl->rl_name, rl->rl_nlen))
+			jsonw_str(w, REDACTED);
 		else if (is_repeated(i, i + 1, n))
-			put_joined(w, i, n);
-		else
-			jsonw_string(w, fields[i].rf_value, fields[i].rf_vlen);
+			put_joined(w, rd, i, n);
+		else {
+			re = redact_value(rd, rl->rl_value, rl->rl_vlen);
+			jsonw_string(w, re.re_text, re.re_len);
+		}
 	}
+	return media;
 }
 
 static void
-head_keep(struct head *hd, const struct engine *en, const char *lines,
-    size_t len, const char *text, size_t textlen)
+head_keep(struct head *hd, const struct engine *en, enum redact_media media,
+    const char *lines, size_t len, const char *text, size_t textlen)
 {
 	if (len > sizeof(hd->hd_lines) || textlen > sizeof(hd->hd_text))
 		return;
 	hd->hd_engine = en->en_instance;
 	hd->hd_version = redact_version();
+	hd->hd_media = media;
 	hd->hd_len = len;
 	hd->hd_textlen = textlen;
 	memcpy(hd->hd_lines, lines, len);
 	memcpy(hd->hd_text, text, textlen);
 }
 
-/* A line that the cut goes through keeps its name whole, or is not there. */
-static void
-put_head(struct jsonw *w, const struct engine *en, struct head *hd,
-    const char *lines, size_t len, size_t max)
+/* As put_fields() would, of a head that was cut. */
+static enum redact_media
+media_of(const char *p, size_t left)
 {
-	const char	*text;
-	size_t		 from, textlen;
+	struct redact_line	 rl;
+	enum redact_media	 media = MEDIA_UNKNOWN;
 
-	if (len > max)
-		len = max;
+	while (redact_next(&p, &left, &rl))
+		media = redact_media(media, &rl);
+	return media;
+}
+
+/* A line that the cut goes through keeps its name whole, or is not there. */
+static enum redact_media
+put_head(struct jsonw *w, const struct engine *en, struct head *hd,
+    const char *lines, size_t whole, size_t max)
+{
+	const char		*text;
+	enum redact_media	 media = MEDIA_UNKNOWN;
+	size_t			 from, len, textlen;
+
+	len = whole < max ? whole : max;
 	jsonw_object(w);
 	if (hd->hd_engine == en->en_instance &&
 	    hd->hd_version == redact_version() && hd->hd_len == len &&
-	    memcmp(hd->hd_lines, lines, len) == 0)
+	    memcmp(hd->hd_lines, lines, len) == 0) {
 		jsonw_members(w, hd->hd_text, hd->hd_textlen);
-	else if (len > 0) {
+		media = hd->hd_media;
+	} else if (len > 0) {
 		from = jsonw_len(w);
-		put_fields(w, en, lines, len);
+		media = put_fields(w, redact_of(en->en_session), lines, len);
+		if (len < whole)
+			media = media_of(lines, whole);
 		if ((text = jsonw_since(w, from, &textlen)) != NULL)
-			head_keep(hd, en, lines, len, text, textlen);
+			head_keep(hd, en, media, lines, len, text, textlen);
 	}
 	jsonw_end(w);
+	return media;
 }
 
 /*
@@ -214,11 +240,12 @@ preview_room(const struct jsonw *w, size_t other, enum cut cut)
 	return room - (other < room / 2 ? other : room / 2);
 }
 
+/* Of a body, re may be shown; more: it did not begin with all that came. */
 static void
-put_body(struct jsonw *w, const char *begin, size_t len, size_t max,
+put_body(struct jsonw *w, struct redacted re, bool more, size_t max,
     uint64_t total, const struct msg_bytes *hash)
 {
-	size_t	 shown = len < max ? len : max;
+	size_t	 shown = re.re_len < max ? re.re_len : max;
 	char	 hex[2 * HASH_LEN];
 
 	jsonw_object(w);
@@ -232,11 +259,15 @@ put_body(struct jsonw *w, const char *begin, size_t len, size_t max,
 	jsonw_uint(w, total);
 	jsonw_lit(w, "preview");
 	if (shown > 0)
-		jsonw_string(w, begin, shown);
+		jsonw_string(w, re.re_text, shown);
 	else
 		jsonw_null(w);
 	jsonw_lit(w, "truncated");
-	jsonw_bool(w, total > shown || len > shown);
+	jsonw_bool(w, more || re.re_len > shown || re.re_text == NULL);
+	if (re.re_text == NULL) {
+		jsonw_lit(w, "withheld");
+		jsonw_bool(w, 1);
+	}
 	jsonw_end(w);
 }
 
@@ -247,6 +278,8 @@ put_identity(struct jsonw *w, const struct engine *en,
 	const char	*host = rq->rq_names.bl_data;
 	const char	*method = host + strlen(host) + 1;
 	const char	*path = method + strlen(method) + 1;
+	struct redacted	 re = redact_path(redact_of(en->en_session), path,
+	    strlen(path));
 
 	put_id(w, en, rq->rq_id);
 	jsonw_lit(w, "host");
@@ -264,8 +297,10 @@ put_identity(struct jsonw *w, const struct engine *en,
 	jsonw_lit(w, "method");
 	jsonw_str(w, or_null(method));
 	jsonw_lit(w, "path");
-	jsonw_str(w, or_null(redact_path(en->en_session, path, hidden_path,
-	    sizeof(hidden_path))));
+	if (re.re_len > 0)
+		jsonw_string(w, re.re_text, re.re_len);
+	else
+		jsonw_null(w);
 }
 
 /*
@@ -343,13 +378,14 @@ record_station(const struct engine *en, struct request *rq,
 /* A record that has all of a head does not have the member. */
 static void
 put_heads(struct jsonw *w, const struct engine *en, const struct request *rq,
-    const struct answer *an, enum cut cut)
+    const struct answer *an, enum cut cut, enum redact_media media[2])
 {
 	const struct blob	*asked = &rq->rq_fields[0];
 	size_t			 max = cut < CUT_HEADS ? SIZE_MAX : HEAD_CUT;
 
 	jsonw_lit(w, "request_headers");
-	put_head(w, en, &heads[0], asked->bl_data, asked->bl_len, max);
+	media[0] = put_head(w, en, &heads[0], asked->bl_data, asked->bl_len,
+	    max);
 	if (asked->bl_len > max) {
 		jsonw_lit(w, "request_headers_truncated");
 		jsonw_bool(w, 1);
@@ -360,7 +396,8 @@ put_heads(struct jsonw *w, const struct engine *en, const struct request *rq,
 	else
 		jsonw_null(w);
 	jsonw_lit(w, "response_headers");
-	put_head(w, en, &heads[1], an->an_fields.data, an->an_fields.len, max);
+	media[1] = put_head(w, en, &heads[1], an->an_fields.data,
+	    an->an_fields.len, max);
 	if (an->an_fields.len > max) {
 		jsonw_lit(w, "response_headers_truncated");
 		jsonw_bool(w, 1);
@@ -373,13 +410,19 @@ put_outcome(struct jsonw *w, const struct engine *en,
     const struct request *rq, const struct msg_record_closed *mc,
     const struct answer *an, enum cut cut)
 {
-	put_heads(w, en, rq, an, cut);
+	const struct redact	*rd = redact_of(en->en_session);
+	const struct blob	*asked = &rq->rq_body[0];
+	enum redact_media	 media[2];
+
+	put_heads(w, en, rq, an, cut, media);
 	jsonw_lit(w, "request_body");
-	put_body(w, rq->rq_body[0].bl_data, rq->rq_body[0].bl_len,
+	put_body(w, redact_body(rd, media[0], asked->bl_data, asked->bl_len),
+	    mc->request_body > asked->bl_len,
 	    preview_room(w, an->an_body.len, cut), mc->request_body,
 	    &mc->request_hash);
 	jsonw_lit(w, "response_body");
-	put_body(w, an->an_body.data, an->an_body.len,
+	put_body(w, redact_body(rd, media[1], an->an_body.data,
+	    an->an_body.len), mc->answer_body > an->an_body.len,
 	    preview_room(w, 0, cut), mc->answer_body, &mc->answer_hash);
 	jsonw_lit(w, "started_at");
 	chain_put_time(rq->rq_started);

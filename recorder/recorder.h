@@ -34,6 +34,7 @@
 
 #include "child.h"
 #include "jsonw.h"
+#include "redact.h"
 
 #define LINE_LEN_MAX		(256 * 1024)	/* with its newline */
 #define LINE_WORDS		2048	/* of it: all that is our own */
@@ -125,20 +126,10 @@ void		 follower_flush(void);
 uint32_t	 follower_count(void);
 
 /* redact.c */
-struct redact_field {
-	const char	*rf_name;
-	size_t		 rf_nlen;
-	const char	*rf_value;
-	size_t		 rf_vlen;
-	int		 rf_secret;
-};
-
 void		 redact_begin(void);
 void		 redact_commit(void);
 uint32_t	 redact_version(void);
-int		 redact_next(const char *, const char **, size_t *,
-		    struct redact_field *);
-const char	*redact_path(const char *, const char *, char *, size_t);
+const struct redact *redact_of(const char *);
 int		 recorder_parent_conf_redact(struct ipc *, const union msg *);
 int		 recorder_parent_conf_session(struct ipc *,
 		    const union msg *);

@@ -15,28 +15,23 @@
  */
 
 /*
- * The recorder runs this: what must not be written down (promise P7).  Fields
- * that carry credentials everywhere are hidden always; a policy may name more
- * and parts of the query.  A session whose policy we do not know yet gets what
- * any policy names.  Text is hostile: a line that is no field is passed over.
+ * The recorder runs this: which policy says what must not be written down
+ * (promise P7); common/redact.h knows the rest.  Of a session whose policy we
+ * do not know yet is hidden what any policy names, and shown no more than
+ * usual.
  */
 
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "log.h"
 #include "policy.h"
 #include "recorder.h"
 
-#define REDACTED	"[redacted]"
-
-struct redact {
-	TAILQ_ENTRY(redact)	 rd_entry;
-	char			 rd_policy[NAME_LEN + 1];
-	uint8_t			 rd_kind;
-	char			 rd_name[NAME_LEN + 1];
+struct hidden {
+	TAILQ_ENTRY(hidden)	 hi_entry;
+	char			 hi_policy[NAME_LEN + 1];	/* "": any */
+	struct redact		*hi_names;
 };
 
 struct belongs {
@@ -47,22 +42,9 @@ struct belongs {
 };
 
 struct redacts {
-	TAILQ_HEAD(, redact)	 rs_list;
+	TAILQ_HEAD(, hidden)	 rs_list;
 	TAILQ_HEAD(, belongs)	 rs_sessions;
 };
-
-/* Fields that are hidden whatever a policy says. */
-#define ALWAYS(W)							\
-	W("authorization") W("proxy-authorization") W("cookie")		\
-	W("set-cookie") W("x-api-key") W("api-key") W("x-auth-token")	\
-	W("x-amz-security-token") W("private-token")
-#define WORD(s)		{ s, sizeof(s) - 1 },
-#define LENGTH(s)	| UINT32_C(1) << (sizeof(s) - 1)
-
-static const struct {
-	const char	*aw_name;
-	size_t		 aw_len;
-} always[] = { ALWAYS(WORD) };
 
 static struct redacts	 running = {
 	TAILQ_HEAD_INITIALIZER(running.rs_list),
@@ -78,12 +60,13 @@ static struct belongs	*recent;	/* who was asked about last, or NULL */
 static void
 redacts_clear(struct redacts *rs)
 {
-	struct redact	*rd;
+	struct hidden	*hi;
 	struct belongs	*be;
 
-	while ((rd = TAILQ_FIRST(&rs->rs_list)) != NULL) {
-		TAILQ_REMOVE(&rs->rs_list, rd, rd_entry);
-		free(rd);
+	while ((hi = TAILQ_FIRST(&rs->rs_list)) != NULL) {
+		TAILQ_REMOVE(&rs->rs_list, hi, hi_entry);
+		redact_free(hi->hi_names);
+		free(hi);
 	}
 	while ((be = TAILQ_FIRST(&rs->rs_sessions)) != NULL) {
 		TAILQ_REMOVE(&rs->rs_sessions, be, be_entry);
@@ -103,7 +86,7 @@ redact_commit(void)
 	version++;
 	recent = NULL;
 	redacts_clear(&running);
-	TAILQ_CONCAT(&running.rs_list, &candidate.rs_list, rd_entry);
+	TAILQ_CONCAT(&running.rs_list, &candidate.rs_list, hi_entry);
 	TAILQ_CONCAT(&running.rs_sessions, &candidate.rs_sessions, be_entry);
 }
 
@@ -113,20 +96,43 @@ redact_version(void)
 	return version;
 }
 
+static struct hidden *
+hidden_find(const struct redacts *rs, const char *policy)
+{
+	struct hidden	*hi;
+
+	TAILQ_FOREACH(hi, &rs->rs_list, hi_entry)
+		if (strcmp(hi->hi_policy, policy) == 0)
+			return hi;
+	return NULL;
+}
+
+static void
+hidden_add(const char *policy, const struct msg_conf_redact *mr)
+{
+	struct hidden	*hi;
+
+	if ((hi = hidden_find(&candidate, policy)) == NULL) {
+		if ((hi = calloc(1, sizeof(*hi))) == NULL)
+			fatal("%s", __func__);
+		strlcpy(hi->hi_policy, policy, sizeof(hi->hi_policy));
+		hi->hi_names = redact_new();
+		TAILQ_INSERT_TAIL(&candidate.rs_list, hi, hi_entry);
+	}
+	redact_add(hi->hi_names, mr->kind, mr->name, mr->show);
+}
+
 int
 recorder_parent_conf_redact(struct ipc *ip, const union msg *m)
 {
 	const struct msg_conf_redact	*mr = &m->conf_redact;
-	struct redact			*rd;
 
-	if (mr->kind > REDACT_QUERY)
-		return ipc_bad(ip, "redaction of kind %u", mr->kind);
-	if ((rd = calloc(1, sizeof(*rd))) == NULL)
-		fatal("%s", __func__);
-	strlcpy(rd->rd_policy, mr->policy, sizeof(rd->rd_policy));
-	strlcpy(rd->rd_name, mr->name, sizeof(rd->rd_name));
-	rd->rd_kind = mr->kind;
-	TAILQ_INSERT_TAIL(&candidate.rs_list, rd, rd_entry);
+	if (mr->kind >= REDACT_KIND_MAX || mr->show > 1)
+		return ipc_bad(ip, "redaction of kind %u, show %u", mr->kind,
+		    mr->show);
+	hidden_add(mr->policy, mr);
+	if (!mr->show)
+		hidden_add("", mr);
 	return 0;
 }
 
@@ -146,7 +152,7 @@ recorder_parent_conf_session(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
-/* One record asks many times about one session. */
+/* Each part of a record asks about its session. */
 static const struct belongs *
 belongs_find(const char *session)
 {
@@ -169,145 +175,16 @@ redact_may_lose(const char *session)
 	return be != NULL && be->be_on_full == FULL_GAP;
 }
 
-static int
-same_name(const char *name, size_t len, const char *word)
-{
-	return strlen(word) == len && strncasecmp(name, word, len) == 0;
-}
-
-/*
- * A parameter's name as origins read it: `%74oken' is a token too, and some
- * of them pass over blanks before it.
- */
-static size_t
-decode_name(const char *name, size_t len, char *out, size_t size)
-{
-	char	 c, hex[3] = "";
-	size_t	 i, n = 0;
-
-	for (i = 0; i < len && n < size; i++) {
-		c = name[i];
-		if (c == '%' && len - i >= 3 &&
-		    isxdigit((unsigned char)name[i + 1]) &&
-		    isxdigit((unsigned char)name[i + 2])) {
-			memcpy(hex, name + i + 1, 2);
-			c = strtol(hex, NULL, 16);
-			i += 2;
-		}
-		if (n > 0 || (c != '+' && !isspace((unsigned char)c)))
-			out[n++] = c;
-	}
-	return n;
-}
-
-static int
-named(const char *session, uint8_t kind, const char *name, size_t len)
+/* What the policy of a session says of it. */
+const struct redact *
+redact_of(const char *session)
 {
 	const struct belongs	*be;
-	struct redact		*rd;
+	const struct hidden	*hi;
 
 	if (TAILQ_EMPTY(&running.rs_list))
-		return 0;
+		return NULL;
 	be = belongs_find(session);
-	TAILQ_FOREACH(rd, &running.rs_list, rd_entry)
-		if (rd->rd_kind == kind && (be == NULL ||
-		    strcmp(rd->rd_policy, be->be_policy) == 0) &&
-		    same_name(name, len, rd->rd_name))
-			return 1;
-	return 0;
-}
-
-static int
-secret_field(const char *session, const char *name, size_t len)
-{
-	const uint32_t	 lengths = 0 ALWAYS(LENGTH);
-	size_t		 i;
-
-	/* Few names have as many letters as one of these. */
-	if (len < 32 && (lengths >> len & 1) != 0)
-		for (i = 0; i < sizeof(always) / sizeof(always[0]); i++)
-			if (always[i].aw_len == len &&
-			    strncasecmp(name, always[i].aw_name, len) == 0)
-				return 1;
-	return named(session, REDACT_HEADER, name, len);
-}
-
-/* The next field line of a head; 0 when there is none. */
-int
-redact_next(const char *session, const char **p, size_t *left,
-    struct redact_field *f)
-{
-	const char	*line, *end, *colon;
-	size_t		 len;
-
-	while (*left > 0) {
-		line = *p;
-		end = memchr(line, '\n', *left);
-		len = end != NULL ? (size_t)(end - line) + 1 : *left;
-		*p += len;
-		*left -= len;
-		while (len > 0 && (line[len - 1] == '\n' ||
-		    line[len - 1] == '\r'))
-			len--;
-		if ((colon = memchr(line, ':', len)) == NULL)
-			continue;
-		f->rf_name = line;
-		f->rf_nlen = colon - line;
-		f->rf_value = colon + 1;
-		f->rf_vlen = len - f->rf_nlen - 1;
-		while (f->rf_vlen > 0 && (*f->rf_value == ' ' ||
-		    *f->rf_value == '\t')) {
-			f->rf_value++;
-			f->rf_vlen--;
-		}
-		f->rf_secret = secret_field(session, f->rf_name, f->rf_nlen);
-		return 1;
-	}
-	return 0;
-}
-
-/* Members of an array, as in `token[]=1', are values of it too. */
-static int
-secret_parameter(const char *session, const char *p, size_t len)
-{
-	const char	*bracket;
-	char		 name[NAME_LEN + 1];
-
-	len = decode_name(p, len, name, sizeof(name));
-	if (named(session, REDACT_QUERY, name, len))
-		return 1;
-	bracket = memchr(name, '[', len);
-	return bracket != NULL &&
-	    named(session, REDACT_QUERY, name, bracket - name);
-}
-
-/*
- * The path with the values of secret parameters replaced.  Origins do not
- * agree on what stands between parameters: a name may begin wherever one of
- * them would look for it, a value ends only where all of them see its end.
- */
-const char *
-redact_path(const char *session, const char *path, char *buf, size_t size)
-{
-	const char	*p = strchr(path, '?'), *end, *eq;
-	size_t		 n;
-
-	if (p == NULL || TAILQ_EMPTY(&running.rs_list))
-		return path;
-	n = ++p - path;
-	strlcpy(buf, path, n + 1);
-	for (; *p != '\0' && n < size - 1; p = end) {
-		end = p + strcspn(p, "?&;");
-		eq = memchr(p, '=', end - p);
-		if (eq != NULL && secret_parameter(session, p, eq - p)) {
-			n += snprintf(buf + n, size - n, "%.*s" REDACTED,
-			    (int)(eq + 1 - p), p);
-			end += strcspn(end, "&");
-			continue;
-		}
-		if (*end != '\0')
-			end++;
-		n += snprintf(buf + n, size - n, "%.*s", (int)(end - p), p);
-	}
-	return buf;
+	hi = hidden_find(&running, be != NULL ? be->be_policy : "");
+	return hi != NULL ? hi->hi_names : NULL;
 }

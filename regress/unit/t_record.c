@@ -39,7 +39,7 @@
 #define IDENTITY(id)							\
 	"\"id\":\"" id "\",\"host\":\"a.example\",\"port\":443,"	\
 	"\"scheme\":\"https\",\"protocol\":\"h2\",\"method\":\"GET\","	\
-	"\"path\":\"/x?token=1\""
+	"\"path\":\"/x?taken=1\""
 #define NO_BODY								\
 	"{\"sha256\":null,\"bytes\":0,\"preview\":null,\"truncated\":false}"
 
@@ -195,7 +195,7 @@ expect(const char *kind, const char *at, const char *rest)
 	ipc_send(engine, -1, RECORD_OPENED, record_opened, .request = id, \
 	    .at = AT, .scheme = URL_HTTPS, .protocol = PROTOCOL_H2,	\
 	    .port = 443, .host = "a.example", .method = "GET",		\
-	    .path = "/x?token=1", __VA_ARGS__)
+	    .path = "/x?taken=1", __VA_ARGS__)
 #define ALLOW(id, ...)							\
 	ipc_send(engine, -1, RECORD_VERDICT, record_verdict,		\
 	    .request = id, .at = AT, .verdict = VERDICT_ALLOW, __VA_ARGS__)
@@ -367,12 +367,12 @@ TEST(hidden_meanwhile)
 	setup();
 	OPEN(1, .inspected = 1, .allowed = 1);
 	settle();
-	hide(REDACT_QUERY, "token");
+	hide(REDACT_QUERY, "taken");
 	CLOSE(1);
 	look();
 	CHECK((line = strstr(line, "\"request_closed\"")) != NULL);
-	CHECK(strstr(line, "\"path\":\"/x?token=[redacted]\"") != NULL);
-	CHECK(strstr(line, "token=1") == NULL);
+	CHECK(strstr(line, "\"path\":\"/x?taken=[redacted]\"") != NULL);
+	CHECK(strstr(line, "taken=1") == NULL);
 }
 
 /* All three records say it alike: escaped, and without the credential. */
@@ -455,14 +455,93 @@ TEST(heads_again)
 TEST(heads_hidden_meanwhile)
 {
 	setup();
-	HEADS(1, "Key: 1\r\n", "Key: 2\r\n");
+	HEADS(1, "Kin: 1\r\n", "Kin: 2\r\n");
 	look();
-	expect_heads("\"Key\":\"1\"", "\"Key\":\"2\"");
-	hide(REDACT_HEADER, "key");
-	HEADS(2, "Key: 1\r\n", "Key: 2\r\n");
+	expect_heads("\"Kin\":\"1\"", "\"Kin\":\"2\"");
+	hide(REDACT_HEADER, "kin");
+	HEADS(2, "Kin: 1\r\n", "Kin: 2\r\n");
 	look();
 	CHECK((line = strstr(line, "\"7-2\"")) != NULL);
-	expect_heads("\"Key\":\"[redacted]\"", "\"Key\":\"[redacted]\"");
+	expect_heads("\"Kin\":\"[redacted]\"", "\"Kin\":\"[redacted]\"");
+}
+
+/* The bodies of the next final record, as far as their previews. */
+static void
+expect_bodies(const char *request, const char *answer)
+{
+	static char	 want[4096];
+
+	CHECK((line = strstr(line, "\"request_body\"")) != NULL);
+	snprintf(want, sizeof(want), "\"preview\":%s", request);
+	CHECK((line = strstr(line, "\"preview\"")) != NULL);
+	CHECK_MEM(line, strlen(want), want, strlen(want));
+	snprintf(want, sizeof(want), "\"preview\":%s", answer);
+	CHECK((line = strstr(line + 1, "\"preview\"")) != NULL);
+	CHECK_MEM(line, strlen(want), want, strlen(want));
+}
+
+#define BODIES(id, asked, sent, answered, got)				\
+	OPEN(id, .inspected = 1, .allowed = 1, .fields = FIELDS(asked)); \
+	ipc_send(engine, -1, RECORD_BODY, record_body, .request = id,	\
+	    .data = FIELDS(sent));					\
+	ipc_send(engine, -1, RECORD_DONE, record_done, .request = id,	\
+	    .at = LATER, .status = 200, .fields = FIELDS(answered),	\
+	    .data = FIELDS(got), .request_body = sizeof(sent) - 1,	\
+	    .answer_body = sizeof(got) - 1)
+
+/* Credentials in bodies, also of a head that was seen before. */
+TEST(hidden_in_bodies)
+{
+	int	 i;
+
+	setup();
+	hide(REDACT_FIELD, "iban");
+	for (i = 1; i < 3; i++) {
+		BODIES(i, "Content-Type: application/x-www-form-urlencoded\r\n",
+		    "user=a&password=s3cret&iban=s3cret",
+		    "Content-Type: application/json\r\n",
+		    "{\"access_token\":\"s3cret\",\"expires_in\":1}");
+	}
+	BODIES(3, "A: b\r\n", "{\"a\":1}", "A: b\r\n",
+	    "{\"refresh_token\":\"s3cr");
+	look();
+	for (i = 1; i < 3; i++)
+		expect_bodies("\"user=a&password=[redacted]&"
+		    "iban=[redacted]\",\"truncated\":false}",
+		    "\"{\\\"access_token\\\":\\\"[redacted]\\\","
+		    "\\\"expires_in\\\":1}\",\"truncated\":false}");
+	expect_bodies("\"{\\\"a\\\":1}\",\"truncated\":false}",
+	    "\"{\\\"refresh_token\\\":\\\"[redacted]\\\"\"");
+	CHECK(strstr(text, "s3cr") == NULL);
+}
+
+/* What nobody can look into is not shown, and said to be withheld. */
+TEST(withheld)
+{
+	setup();
+	BODIES(1, "Content-Type: application/json\r\nContent-Encoding: gzip"
+	    "\r\n", "s3cret", "Content-Encoding: identity\r\n", "fine");
+	BODIES(2, "Content-Type: application/json\r\n", "{\0\"\0s3cret",
+	    "Content-Type: application/octet-stream\r\n", "a\0b");
+	look();
+	expect_bodies("null,\"truncated\":true,\"withheld\":true}",
+	    "\"fine\",\"truncated\":false}");
+	expect_bodies("null,\"truncated\":true,\"withheld\":true}",
+	    "\"a\\u0000b\",\"truncated\":false}");
+	CHECK(strstr(text, "s3cret") == NULL);
+}
+
+/* Fields hold URLs, and these hold credentials. */
+TEST(hidden_in_urls)
+{
+	setup();
+	HEADS(1, "Referer: https://u:s3cret@a/?x=y\r\nLink: </?a=b>\r\n"
+	    "link: </?key=s3cret>\r\n", "Location: /cb?code=s3cret&a=b\r\n");
+	look();
+	expect_heads("\"Referer\":\"https://[redacted]@a/?x=y\","
+	    "\"Link\":\"</?a=b>, </?key=[redacted]\"",
+	    "\"Location\":\"/cb?code=[redacted]&a=b\"");
+	CHECK(strstr(text, "s3cret") == NULL);
 }
 
 /* Nobody heard of it when it was opened; its last record says it all. */
