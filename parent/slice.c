@@ -70,6 +70,18 @@ send_policy(struct ipc *ip, const struct conf_policy *conf)
 	policy_free(pl);
 }
 
+/* Records and questions hide the same. */
+static void
+send_redacts(struct ipc *ip, const struct conf_policy *pl)
+{
+	const struct conf_redact	*rd;
+
+	TAILQ_FOREACH(rd, &pl->pl_redact, rd_entry)
+		ipc_send(ip, -1, CONF_REDACT, conf_redact,
+		    .policy = pl->pl_name, .kind = rd->rd_kind,
+		    .show = rd->rd_show, .name = rd->rd_name);
+}
+
 static void
 send_sessions(struct ipc *ip, const struct config *conf)
 {
@@ -107,6 +119,7 @@ slice_policyd(struct proc *pr, const struct config *conf, struct runtime *rt)
 		send_policy(pr->pr_ipc, pl);
 		send_environment(pr->pr_ipc, &pl->pl_environment);
 		send_environment(pr->pr_ipc, &conf->cf_environment);
+		send_redacts(pr->pr_ipc, pl);
 	}
 	send_sessions(pr->pr_ipc, conf);
 }
@@ -115,7 +128,6 @@ static void
 slice_recorder(struct proc *pr, const struct config *conf, struct runtime *rt)
 {
 	const struct conf_policy	*pl;
-	const struct conf_redact	*rd;
 	int				 fd;
 
 	if (runtime_same_audit(rt))
@@ -124,10 +136,7 @@ slice_recorder(struct proc *pr, const struct config *conf, struct runtime *rt)
 		ipc_send(pr->pr_ipc, fd, CONF_AUDIT, conf_audit,
 		    .path = conf->cf_audit_file);
 	TAILQ_FOREACH(pl, &conf->cf_policies, pl_entry)
-		TAILQ_FOREACH(rd, &pl->pl_redact, rd_entry)
-			ipc_send(pr->pr_ipc, -1, CONF_REDACT, conf_redact,
-			    .policy = pl->pl_name, .kind = rd->rd_kind,
-			    .name = rd->rd_name);
+		send_redacts(pr->pr_ipc, pl);
 	send_sessions(pr->pr_ipc, conf);
 }
 

@@ -319,6 +319,25 @@ policyd_parent_conf_policy(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
+int
+policyd_parent_conf_redact(struct ipc *ip, const union msg *m)
+{
+	const struct msg_conf_redact	*mr = &m->conf_redact;
+	struct policy			*pl;
+
+	pl = TAILQ_LAST(&slice_candidate->sl_policies, policies);
+	if (pl == NULL || strcmp(pl->pl_name, mr->policy) != 0)
+		return ipc_bad(ip, "redaction of policy %s out of order",
+		    mr->policy);
+	if (mr->kind >= REDACT_KIND_MAX || mr->show > 1)
+		return ipc_bad(ip, "redaction of kind %u, show %u", mr->kind,
+		    mr->show);
+	if (pl->pl_redact == NULL)
+		pl->pl_redact = redact_new();
+	redact_add(pl->pl_redact, mr->kind, mr->name, mr->show);
+	return 0;
+}
+
 static int
 rule_is_sound(const struct msg_conf_rule *mr)
 {

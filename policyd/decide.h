@@ -103,7 +103,8 @@ int	 subject_size_class(const struct subject *);
 int	 subject_cmp(const struct subject *, const struct subject *,
 	    enum rule_cache);
 void	 subject_put_place(struct jsonw *, const struct subject *);
-void	 subject_put(struct jsonw *, const struct subject *, int);
+void	 subject_put(struct jsonw *, const struct session *,
+	    const struct subject *, int);
 size_t	 text_cut(const char *, size_t, size_t);
 
 /* What a decider has said. */

@@ -26,6 +26,7 @@ static const ipc_handler policyd_handlers[MSG_MAX] = {
 	[MSG_CONF_LIMITS] = policyd_parent_conf_limits,
 	[MSG_CONF_SESSION] = policyd_parent_conf_session,
 	[MSG_CONF_POLICY] = policyd_parent_conf_policy,
+	[MSG_CONF_REDACT] = policyd_parent_conf_redact,
 	[MSG_CONF_RULE] = policyd_parent_conf_rule,
 	[MSG_CONF_COND] = policyd_parent_conf_cond,
 	[MSG_CONF_ENVIRONMENT] = policyd_parent_conf_environment,

@@ -96,6 +96,7 @@ int	 policyd_parent_conf_control(struct ipc *, const union msg *);
 int	 policyd_parent_conf_limits(struct ipc *, const union msg *);
 int	 policyd_parent_conf_session(struct ipc *, const union msg *);
 int	 policyd_parent_conf_policy(struct ipc *, const union msg *);
+int	 policyd_parent_conf_redact(struct ipc *, const union msg *);
 int	 policyd_parent_conf_rule(struct ipc *, const union msg *);
 int	 policyd_parent_conf_cond(struct ipc *, const union msg *);
 

@@ -29,11 +29,13 @@
 static struct jsonw	 writer;
 
 static void
-put_request(struct jsonw *w, const struct subject *sj)
+put_request(struct jsonw *w, const struct pending *pe)
 {
+	const struct subject	*sj = &pe->pe_subject;
+
 	jsonw_key(w, "request");
 	jsonw_object(w);
-	subject_put(w, sj, 1);
+	subject_put(w, pe->pe_session, sj, 1);
 	jsonw_key(w, "body_bytes");
 	if (sj->sj_length == UINT64_MAX)
 		jsonw_null(w);
@@ -55,7 +57,7 @@ write_question(const struct pending *pe, size_t room, size_t *len)
 	jsonw_object(w);
 	put_str(w, "session_id", se->se_name);
 	context_put_messages(w, &se->se_context, ru->ru_messages, room);
-	put_request(w, &pe->pe_subject);
+	put_request(w, pe);
 	jsonw_key(w, "metadata");
 	context_put_metadata(w, se->se_context.cx_metadata, ru);
 	jsonw_end(w);

@@ -112,16 +112,25 @@ text_cut(const char *text, size_t len, size_t max)
 	return (text[n] & 0xc0) == 0x80 ? max : n;
 }
 
+/*
+ * What records hide (promise P7), deciders and operators do not see either;
+ * that something is hidden, and how much, they are told: data could leave in
+ * it.
+ */
 static void
-put_path(struct jsonw *w, const char *path, int query)
+put_path(struct jsonw *w, const struct redact *rd, const char *path, int query)
 {
-	size_t	 len = strlen(path), n;
+	struct redacted	 re = redact_path(rd, path, strlen(path));
+	size_t		 n;
 
-	n = text_cut(path, query ? len : strcspn(path, "?"), SHOWN_PATH);
+	n = text_cut(re.re_text, query ? re.re_len : strcspn(path, "?"),
+	    SHOWN_PATH);
 	jsonw_key(w, "path");
-	jsonw_string(w, path, n);
-	if (n < len)
+	jsonw_string(w, re.re_text, n);
+	if (n < re.re_len)
 		put_bool(w, "path_truncated", 1);
+	if (query && re.re_hidden > 0)
+		put_uint(w, "path_redacted", re.re_hidden);
 }
 
 /* Into an object. */
@@ -139,8 +148,11 @@ subject_put_place(struct jsonw *w, const struct subject *sj)
 
 /* The same, and the rest; those who may only look do not see the query. */
 void
-subject_put(struct jsonw *w, const struct subject *sj, int query)
+subject_put(struct jsonw *w, const struct session *se,
+    const struct subject *sj, int query)
 {
+	const struct policy	*pl = se->se_rules;
+
 	subject_put_place(w, sj);
 	if (sj->sj_scheme == URL_TCP) {
 		put_str(w, "method", NULL);
@@ -148,5 +160,5 @@ subject_put(struct jsonw *w, const struct subject *sj, int query)
 		return;
 	}
 	put_str(w, "method", sj->sj_method);
-	put_path(w, sj->sj_path, query);
+	put_path(w, pl != NULL ? pl->pl_redact : NULL, sj->sj_path, query);
 }

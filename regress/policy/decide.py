@@ -191,6 +191,47 @@ def cut_is_marked():
 
 
 @cases.case
+def secrets_are_hidden():
+    """What records hide, no decider and no person sees; but how much."""
+    long = "/?key=" + "k" * 4000 + "&a=" + "z" * 3000
+    with Bench(asks("d", cache=CACHE["CACHE_REQUEST"])) as bench:
+        bench.redacts = [dict(kind=1, name="x"), dict(kind=1, show=1,
+                                                      name="code")]
+        bench.load()
+        client, engine = Client(bench), bench.engine()
+        for path, want, hidden in (
+                ("/?token=s3cret&x=s3cret&code=1&a=%20b",
+                 "/?token=[redacted]&x=[redacted]&code=1&a=%20b", 12),
+                ("/?%74oken=s3cret", "/?%74oken=[redacted]", 6),
+                ("/?a=b&token=", "/?a=b&token=", None),
+                (long, "/?key=[redacted]&a=" + "z" * 2029, 4000)):
+            engine.ask("a.example.com", path=path)
+            question = bench.question()
+            request = question["json"]["request"]
+            same((request["path"], request.get("path_redacted"),
+                  request.get("path_truncated")),
+                 (want, hidden, True if path is long else None))
+            assert "s3cret" not in str(question["json"])
+            bench.say(question, "ALLOW")
+            same(short(engine.told())[0], "allow")
+        kept = client.ask("cache.list")["cache"]
+        same(len(kept), 4)
+        assert "s3cret" not in str(kept) and "[redacted]" in str(kept), kept
+
+
+@cases.case
+def secrets_are_hidden_from_people():
+    with Bench(asks("person"), judges=[PERSON]) as bench:
+        client, engine = Client(bench), bench.engine()
+        version = client.ask("pending.list")["version"]
+        client.send("pending.wait", version=version)
+        engine.ask("a.com", path="/x?secret=s3cret")
+        entry, = client.answer()["pending"]
+        same(part(entry["request"], "path", "path_redacted"),
+             ("/x?secret=[redacted]", 6))
+
+
+@cases.case
 def fits():
     """However the text is escaped: older messages go, and are counted."""
     with Bench(asks(metadata=[("k%d" % i, "\x01" * 100)

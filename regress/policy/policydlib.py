@@ -53,7 +53,7 @@ class Policyd(Child):
         super().__init__("policyd")
         self.policies, self.sessions = policies, sessions
         self.judges, self.pending = judges, pending
-        self.settings = {}
+        self.settings, self.redacts = {}, []
         self.boot()
         self.recorder = self.connect("RECORDER")
         self.dialer = self.connect("DIALER")
@@ -86,6 +86,8 @@ class Policyd(Child):
             self.send("CONF_POLICY", name=name, **self.settings)
             for i, (kind, hosts, more) in enumerate(rules):
                 self.send_rule(i, kind, hosts, dict(more))
+            for redact in self.redacts:
+                self.send("CONF_REDACT", policy=name, **redact)
         for session, policy in self.sessions.items():
             self.send("CONF_SESSION", session=session, policy=policy)
         self.send("CONF_END", generation=self.generation)
