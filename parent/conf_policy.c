@@ -96,14 +96,21 @@ conf_policy_redact(struct parse *ps, struct conf_pos pos,
 	if (kind == REDACT_HEADER &&
 	    (why = value_token_error(name)) != NULL)
 		conf_error(ps, pos, "header \"%s\": %s", name, why);
-	if (name[0] == '\0')
-		conf_error(ps, pos, "query \"\": must not be empty");
+	else if (name[0] == '\0')
+		conf_error(ps, pos, "%s \"\": must not be empty",
+		    conf_redact_kinds[kind]);
+	if (strlen(name) > NAME_LEN)
+		conf_error(ps, pos, "%s \"%.16s...\": longer than %d bytes",
+		    conf_redact_kinds[kind], name, NAME_LEN);
+	if (ps->ps_show && kind == REDACT_HEADER && redact_always(name))
+		conf_error(ps, pos, "header \"%s\": is never shown", name);
 	copy = conf_strndup(ps->ps_conf, name, strlen(name));
 	for (p = copy; kind == REDACT_HEADER && *p != '\0'; p++)
 		*p = (char)tolower((unsigned char)*p);
 	rd = conf_alloc(ps->ps_conf, sizeof(*rd));
 	rd->rd_pos = pos;
 	rd->rd_kind = kind;
+	rd->rd_show = ps->ps_show;
 	rd->rd_name = copy;
 	TAILQ_INSERT_TAIL(&ps->ps_policy->pl_redact, rd, rd_entry);
 }

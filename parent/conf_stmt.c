@@ -51,6 +51,7 @@ const char *const conf_sandbox_kinds[] = {
 };
 const char *const conf_redact_kinds[] = {
 	[REDACT_HEADER] = "header", [REDACT_QUERY] = "query",
+	[REDACT_FIELD] = "field",
 	[REDACT_KIND_MAX] = NULL
 };
 
@@ -187,6 +188,7 @@ const struct stmt stmt_policy[] = {
 	{ "capture body", ST_BYTES, PL(pl_capture), ANY, 0, 0, 64 * KB, NULL },
 	{ "capture hash", ST_FLAG, PL(pl_capture_hash), ANY, 0, 0, 0, NULL },
 	{ "capture redact", ST_BY_HAND, 0, ANY, 0, 0, 0, NULL },
+	{ "capture show", ST_BY_HAND, 0, ANY, 0, 0, 0, NULL },
 	{ "quota out", ST_BYTES, PL(pl_quota_out), ANY, 0, 1, 1024 * KB * GB,
 	    NULL },
 	{ "pause", ST_BY_HAND, 0, ANY, 0, 0, 0, NULL },

@@ -142,6 +142,7 @@ struct parse {
 	struct conf_words	 ps_words;	/* list being read */
 	struct conf_pairs	 ps_pairs;
 	struct conf_policy	*ps_policy;
+	bool			 ps_show;	/* in `capture show' */
 	struct conf_rule	*ps_rule;
 	struct conf_decider	*ps_decider;
 	struct conf_cluster	*ps_cluster;

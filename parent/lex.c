@@ -313,6 +313,7 @@ lex_after_keyword(struct lexer *lx, int token)
 	switch (token) {
 	case HEADER:
 	case QUERY:
+	case FIELD:
 	case METADATA:
 	case ENVIRONMENT:
 		lx->lx_mode = LEX_RAW_NEXT;

@@ -332,17 +332,23 @@ conf_print_rule(const struct conf_rule *ru, FILE *fp)
 }
 
 static void
-print_redacts(FILE *fp, const struct conf_redacts *list)
+print_redacts(FILE *fp, const struct conf_redacts *list, bool show)
 {
 	const struct conf_redact	*rd;
-	const char			*sep = "\tcapture redact { ";
+	unsigned int			 n = 0;
 
 	TAILQ_FOREACH(rd, list, rd_entry) {
-		fprintf(fp, "%s%s ", sep, conf_redact_kinds[rd->rd_kind]);
+		if (rd->rd_show != show)
+			continue;
+		if (n++ == 0)
+			fprintf(fp, "\tcapture %s { ", show ? "show" :
+			    "redact");
+		else
+			fputs(", ", fp);
+		fprintf(fp, "%s ", conf_redact_kinds[rd->rd_kind]);
 		print_quoted(fp, rd->rd_name);
-		sep = ", ";
 	}
-	if (!TAILQ_EMPTY(list))
+	if (n > 0)
 		fputs(" }\n", fp);
 }
 
@@ -362,7 +368,8 @@ print_policy(FILE *fp, const struct conf_policy *pl)
 	}
 	fprintf(fp, "\tdefault %s\n", pl->pl_default_allow ? "allow" : "deny");
 	print_stmts(fp, stmt_policy, pl->pl_set, pl, "\t", "\n");
-	print_redacts(fp, &pl->pl_redact);
+	print_redacts(fp, &pl->pl_redact, false);
+	print_redacts(fp, &pl->pl_redact, true);
 	print_environment(fp, &pl->pl_environment, "\t");
 	if (pl->pl_pause_denials != 0)
 		fprintf(fp, "\tpause after %u denials in %s\n",
