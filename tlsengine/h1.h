@@ -264,7 +264,7 @@ struct h1_out_request {
 	enum h1_connection	 or_connection;
 	struct h1_str		 or_upgrade;	/* with `Connection: Upgrade' */
 	int			 or_expect_continue;
-	int			 or_override;	/* forward method overrides */
+	int			 or_override;	/* forward what overrides */
 	int			 or_te_trailers; /* `TE: trailers' */
 };
 

@@ -86,7 +86,23 @@ static const struct known {
 #define KNOWN_LENGTHS	(1U << 2 | 1U << 4 | 1U << 6 | 1U << 7 | 1U << 10 | \
 			    1U << 13 | 1U << 14 | 1U << 17 | 1U << 22)
 
-/* Beyond those; one that ends in a hyphen stands for all that begin so. */
+/*
+ * By these an origin, or a proxy before it, may be told another path or host
+ * than the one of the request.  Here and below, a name that ends in a hyphen
+ * stands for all that begin so.
+ */
+static const char *const	 reroutes[] = {
+	"forwarded", "path-info", "script-name", "x-backend-host",
+	"x-envoy-original-", "x-forwarded-host", "x-forwarded-path",
+	"x-forwarded-prefix", "x-forwarded-server", "x-forwarded-uri",
+	"x-forwarded-url", "x-gateway-host", "x-host", "x-host-override",
+	"x-http-destinationurl", "x-http-host-override", "x-original-",
+	"x-override-", "x-path-info", "x-proxy-host", "x-proxy-url",
+	"x-replaced-path", "x-rewrite-", "x-script-name",
+	"x-waws-unencoded-url",
+};
+
+/* Beyond those, and what is known. */
 static const char *const	 no_trailer[] = {
 	"age", "authentication-info", "authorization", "cache-control",
 	"content-encoding", "content-range", "content-type", "cookie",
@@ -98,6 +114,7 @@ static const char *const	 no_trailer[] = {
 
 #define NKNOWN		(sizeof(known) / sizeof(known[0]))
 #define PROXY		"proxy-"
+#define NREROUTES	(sizeof(reroutes) / sizeof(reroutes[0]))
 #define NNO_TRAILER	(sizeof(no_trailer) / sizeof(no_trailer[0]))
 #define ONES		(~(uint64_t)0 / 255)	/* 0x01 in each byte */
 
@@ -117,18 +134,47 @@ h1_equal(const char *text, size_t len, const char *word)
  * CGI and its heirs make one variable of Content-Length and Content_Length, so
  * a known name is known with underscores too.
  */
+static char
+name_char(char c)
+{
+	return c == '_' ? '-' : h1_lower(c);
+}
+
 static int
 is_name(const char *name, const char *word, size_t len)
 {
 	size_t	 i;
-	char	 c;
 
-	for (i = 0; i < len; i++) {
-		c = name[i] == '_' ? '-' : h1_lower(name[i]);
-		if (c != word[i])
+	for (i = 0; i < len; i++)
+		if (name_char(name[i]) != word[i])
 			return 0;
-	}
 	return 1;
+}
+
+static int
+is_listed(const char *name, size_t len, const char *const *list, size_t n)
+{
+	const char	*word;
+	size_t		 i;
+
+	for (; n > 0; n--, list++) {
+		word = *list;
+		for (i = 0; i < len && name_char(name[i]) == word[i]; i++)
+			;
+		if (i > 0 && word[i] == '\0' &&
+		    (i == len || word[i - 1] == '-'))
+			return 1;
+	}
+	return 0;
+}
+
+/* By their first letter, most names are none of them. */
+static int
+is_reroute(const char *name, size_t len)
+{
+	if (len < 6 || memchr("fpsx", h1_lower(name[0]), 4) == NULL)
+		return 0;
+	return is_listed(name, len, reroutes, NREROUTES);
 }
 
 enum h1_class
@@ -145,7 +191,7 @@ h1_classify(const char *name, size_t len)
 	if (len >= strlen(PROXY) && h1_lower(name[0]) == 'p' &&
 	    h1_equal(name, strlen(PROXY), PROXY))
 		return H1_F_HOP;
-	return H1_F_ORDINARY;
+	return is_reroute(name, len) ? H1_F_REROUTE : H1_F_ORDINARY;
 }
 
 /* Of one that a parser may or may not have seen. */
@@ -215,7 +261,8 @@ h1_is_hop_by_hop(const struct h1_field *hf)
 	if (hf->hf_hop)
 		return 1;
 	class = h1_class(hf);
-	return class != H1_F_ORDINARY && class != H1_F_OVERRIDE;
+	return class != H1_F_ORDINARY && class != H1_F_OVERRIDE &&
+	    class != H1_F_REROUTE;
 }
 
 /* Of the ordinary, with what the request or the body calls for. */
@@ -228,6 +275,7 @@ h1_is_forwarded(const struct h1_field *hf, int with)
 	case H1_F_ORDINARY:
 		return 1;
 	case H1_F_OVERRIDE:
+	case H1_F_REROUTE:
 		return with & H1_WITH_OVERRIDE;
 	case H1_F_TRAILER:
 		return with & H1_WITH_TRAILER;
@@ -243,18 +291,8 @@ h1_is_forwarded(const struct h1_field *hf, int with)
 int
 h1_is_trailer(const struct h1_field *hf)
 {
-	size_t	 i, len;
-
-	if (!h1_is_forwarded(hf, 0))
-		return 0;
-	for (i = 0; i < NNO_TRAILER; i++) {
-		len = strlen(no_trailer[i]);
-		if (hf->hf_nlen >= len && (hf->hf_nlen == len ||
-		    no_trailer[i][len - 1] == '-') &&
-		    is_name(hf->hf_name, no_trailer[i], len))
-			return 0;
-	}
-	return 1;
+	return h1_is_forwarded(hf, 0) && !is_listed(hf->hf_name, hf->hf_nlen,
+	    no_trailer, NNO_TRAILER);
 }
 
 int

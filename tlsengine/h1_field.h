@@ -40,6 +40,7 @@ enum h1_class {
 	H1_F_TE,
 	H1_F_TRAILER,
 	H1_F_OVERRIDE,		/* X-HTTP-Method-Override and its kin */
+	H1_F_REROUTE,		/* X-Original-URL, X-Forwarded-Host and kin */
 	H1_F_NCLASSES
 };
 
@@ -79,7 +80,7 @@ const char	*h1_value_span(const char *, const char *);
 int		 h1_equal(const char *, size_t, const char *);
 
 /* What goes on besides the ordinary. */
-#define H1_WITH_OVERRIDE	0x01
+#define H1_WITH_OVERRIDE	0x01	/* of method, path or host */
 #define H1_WITH_TRAILER		0x02	/* the field of that name */
 int		 h1_is_forwarded(const struct h1_field *, int);
 int		 h1_is_trailer(const struct h1_field *);

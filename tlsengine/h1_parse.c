@@ -234,7 +234,8 @@ parse_line(struct h1_parser *pa, struct h1_field *hf)
 
 /*
  * A name that means something to us is refused in the spelling that only some
- * readers take for it (see h1_classify).
+ * readers take for it (see h1_classify); of those that are just dropped, both
+ * spellings are.
  */
 static int
 note_field(struct h1_parser *pa, const struct h1_field *hf)
@@ -242,7 +243,7 @@ note_field(struct h1_parser *pa, const struct h1_field *hf)
 	enum h1_class	 class = hf->hf_class;
 	int		 framing;
 
-	if (class == H1_F_ORDINARY)
+	if (class == H1_F_ORDINARY || class == H1_F_REROUTE)
 		return 0;
 	if (memchr(hf->hf_name, '_', hf->hf_nlen) != NULL &&
 	    !h1_equal(hf->hf_name, 6, "proxy-"))

@@ -120,14 +120,20 @@ def leaf():
 
 @cases.case
 def forwarded_host():
-    """What a field says about another host is not the name; it changes
-    nothing about where the request goes."""
+    """What a field says about another host or path is not the name, and
+    does not reach an origin that would believe it; the record has it."""
     with pair() as both, both.open() as wire:
         extra = f"X-Forwarded-Host: {EVIL}\r\nForwarded: host={EVIL}\r\n" \
-                f"X-Host: {EVIL}\r\nX-Original-URL: /secret\r\n"
+                f"X-Host: {EVIL}\r\nX-Original-URL: /secret\r\n" \
+                f"X_Rewrite_URL: /secret\r\nX-Kept: 1\r\n"
         assert wire.ask(both.get("/", extra)).body == b"ok"
-        assert f"Host: {both.host()}\r\n".encode() in both.origin.got()
-        assert both.gate.final(path="/")["request"]["host"] == GOOD
+        got = both.origin.got()
+        assert f"Host: {both.host()}\r\n".encode() in got, got
+        assert b"X-Kept" in got and b"secret" not in got, got
+        assert EVIL.encode() not in got, got
+        request = both.gate.final(path="/")["request"]
+        assert request["host"] == GOOD, request
+        assert request["request_headers"]["X-Original-URL"] == "/secret"
 
 
 # ---- where it went ----------------------------------------------------------

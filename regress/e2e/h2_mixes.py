@@ -343,7 +343,7 @@ def trailers(mix):
 
 FORBIDDEN = ("host", "content-length", "transfer-encoding", "authorization",
              "cookie", "connection", "te", "trailer", "content-type",
-             ":path", ":status")
+             "x-original-url", "forwarded", ":path", ":status")
 
 
 @cases.each(MIXES)
@@ -690,13 +690,16 @@ def body_limit(mix):
 @cases.each(MIXES)
 def heads(mix):
     """Fields arrive as they were: cookies in crumbs, the same name twice,
-    bytes of every kind, long ones."""
+    bytes of every kind, long ones; but for those that name another method,
+    path or host."""
     odd = "".join(chr(c) for c in range(0x21, 0x100) if c not in (0x7f,))
     fields = [("x-two", "1"), ("x-two", "2"), ("x-odd", odd),
               ("x-long", "l" * 8000), ("x-empty", ""),
               ("accept", "text/plain")]
     cookies = [("cookie", "a=1"), ("x-between", "1"), ("cookie", "b=2"),
                ("cookie", "c=3")]
+    others = [("x-http-method-override", "PUT"), ("x-original-url", "/x"),
+              ("x-forwarded-host", "evil.test"), ("forwarded", "host=x")]
 
     def serve(stream):
         stream.answer(200, [*fields, ("set-cookie", "a=1"),
@@ -705,8 +708,9 @@ def heads(mix):
     with mixed(mix, serve) as both, both.connect() as client:
         more = cookies if both.client == "h2" else [
             ("cookie", "a=1; b=2; c=3"), ("x-between", "1")]
-        stream = client.fetch("/", fields=[*fields, *more])
+        stream = client.fetch("/", fields=[*fields, *others, *more])
         asked, = both.asked()
+        assert not set(others) & set(asked.fields), asked.fields
         for name, value in fields:
             assert (name, value) in asked.fields, f"{name}: {asked.fields}"
             assert (name, value) in stream.fields, f"{name}: {stream.fields}"

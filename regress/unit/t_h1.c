@@ -481,10 +481,10 @@ TEST(never_trailers)
 	    "Content-Range", "Cache-Control", "Pragma", "Range", "If-Match",
 	    "if_none_match", "Max-Forwards", "Age", "Date", "Expires",
 	    "Location", "Retry-After", "Vary", "Warning",
-	    "X-Forwarded-For" };
+	    "X-Forwarded-For", "Forwarded", "X-Original-URL", "X_HOST" };
 	static const char *const	 fine[] = { "ETag", "Digest", "Ranges",
 	    "Cookie3", "X-Cookie", "Iffy", "Grpc-Status", "Server-Timing",
-	    "Ag", "X-Forwarded" };
+	    "Ag", "X-Forwarded", "X-Original", "Forwarded2" };
 	struct h1_field			 hf[1];
 	char				 text[64], out[64];
 	size_t				 i;

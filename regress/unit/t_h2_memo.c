@@ -71,6 +71,7 @@ static const char *const	 requests[] = {
 	POST "expect: 100-continue\n", POST "expect: x\n",
 	POST "expect: 100-continue\nexpect: 100-continue\n",
 	POST "x-http-method: PUT\nx-method-override: PUT\n",
+	GET "x-original-url: /x\nx-original-url: /y\nx_host: x\n",
 	POST "x-http-method-override: \n", POST "x-http-method: P T\n",
 	WEBSOCKET "content-length: 1\n", WEBSOCKET "host: a.test\n",
 };
@@ -93,6 +94,7 @@ static const char *const	 responses[] = {
 	OK "proxy-authenticate: x\n", OK "expect: x\nexpect: x\n",
 	OK "A: b\n", OK "a: b\r\n", OK "a: \x7f\n", OK "a: \xff \n",
 	OK "x-http-method: PUT\nx-http-method: PUT\n",
+	OK "x-original-url: /x\nforwarded: host=x\n",
 };
 
 #define COUNT(a)	(sizeof(a) / sizeof((a)[0]))

@@ -96,13 +96,14 @@ TEST(write_request)
 {
 	struct h1_field		 hf[] = { field("Accept", "*/*"),
 	    field("x-http-method-override", "PUT"), field("Trailer", "x"),
+	    field("X-Original-URL", "/x"), field("forwarded", "host=x"),
 	    field("Host", "evil.test"), field("Connection", "close"),
 	    field("TE", "gzip"), field("Content_Length", "7"),
 	    field("accept-language", "de"), field("Listed", "x") };
 	struct h1_field		 extra = field("Egress-Id", "1");
 	struct h1_out_request	 rq = simple_request();
 
-	hf[8].hf_hop = 1;
+	hf[10].hf_hop = 1;
 	CHECK_STR(nv_text(h2_nv_request(&nv, &rq, "https", 0)),
 	    ":method: GET\n:scheme: https\n:authority: a.test\n:path: /\n");
 	rq.or_fields = hf;
@@ -120,6 +121,7 @@ TEST(write_request)
 	CHECK_STR(nv_text(h2_nv_request(&nv, &rq, "http", 0)),
 	    ":method: GET\n:scheme: http\n:authority: a.test\n:path: /\n"
 	    "accept: */*\nx-http-method-override: PUT\ntrailer: x\n"
+	    "x-original-url: /x\nforwarded: host=x\n"
 	    "accept-language: de\negress-id: 1\nexpect: 100-continue\n"
 	    "content-length: 18446744073709551615\nte: trailers\n");
 	rq.or_framing = H1_UNTIL_CLOSE;
