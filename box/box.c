@@ -72,8 +72,8 @@ static void __attribute__((__noreturn__))
 usage(void)
 {
 	fprintf(stderr, "usage: egressd-box -e fd [-qr] [-f fence] "
-	    "[-H directory] [-w directory]\n"
-	    "\t[-x path] [-X path] -- command [argument ...]\n");
+	    "[-h home] [-k directory]\n\t[-w directory] "
+	    "[-x path] [-X path] -- command [argument ...]\n");
 	exit(BOX_FAILED);
 }
 
@@ -156,10 +156,10 @@ box_descriptor(const char *s)
 static void
 box_options(struct box *bx, int argc, char **argv)
 {
-	const char	*cwd = NULL, *home = NULL;
+	const char	*cwd = NULL, *kept = NULL;
 	int		 ch;
 
-	while ((ch = getopt(argc, argv, "+e:f:H:qrw:x:X:")) != -1) {
+	while ((ch = getopt(argc, argv, "+e:f:h:k:qrw:x:X:")) != -1) {
 		switch (ch) {
 		case 'e':
 			bx->bx_engine = box_descriptor(optarg);
@@ -167,8 +167,11 @@ box_options(struct box *bx, int argc, char **argv)
 		case 'f':
 			bx->bx_fence = optarg;
 			break;
-		case 'H':
-			home = optarg;
+		case 'h':
+			bx->bx_user_home = optarg;
+			break;
+		case 'k':
+			kept = optarg;
 			break;
 		case 'q':
 			bx->bx_quiet = 1;
@@ -194,8 +197,8 @@ box_options(struct box *bx, int argc, char **argv)
 		bx->bx_fence = box_fence();
 	paths_home(bx);
 	paths_cwd(bx, cwd);
-	if (home != NULL)
-		paths_kept_home(bx, home);
+	if (kept != NULL)
+		paths_kept_home(bx, kept);
 	home_prepare(bx);
 }
 

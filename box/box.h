@@ -80,7 +80,8 @@ struct box {
 	char			*bx_cwd;	/* as the sandbox sees it */
 	const char		*bx_home;	/* NULL: none of its own */
 	char			*bx_kept_home;	/* of the host, or NULL */
-	const char		*bx_other_home;	/* the caller's, or NULL */
+	const char		*bx_user_home;	/* by the user database */
+	const char		*bx_covered[2];	/* the caller's homes, or NULL */
 	const char		*bx_tty;	/* device of the terminal */
 	uid_t			 bx_uid;	/* the caller's */
 	gid_t			 bx_gid;

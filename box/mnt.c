@@ -221,7 +221,7 @@ mnt_hide(const char *path)
 	if ((fd = open(S_ISDIR(st.st_mode) ? EMPTY_DIR : EMPTY_FILE,
 	    O_PATH | O_CLOEXEC)) == -1)
 		err(BOX_FAILED, "sandbox: hide %s", path);
-	mnt_bind_fd(fd, path, MOUNT_ATTR_RDONLY);
+	mnt_bind_real(fd, path, MOUNT_ATTR_RDONLY);
 	close(fd);
 }
 

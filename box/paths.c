@@ -81,10 +81,23 @@ paths_cwd(struct box *bx, const char *named)
 		err(BOX_FAILED, "working directory");
 	if (*bx->bx_cwd != '/')
 		errx(BOX_FAILED, "working directory: %s", bx->bx_cwd);
-	if ((why = exposure_why_not_cwd(bx->bx_cwd, bx->bx_root)) != NULL)
+	if ((why = exposure_why_not_cwd(bx->bx_cwd, bx->bx_user_home,
+	    bx->bx_root)) != NULL)
 		box_notice(bx, "%s is not exposed: %s", bx->bx_cwd, why);
 	else
 		paths_add(bx, bx->bx_cwd, 1);
+}
+
+/* In a directory of the host, where none can be made that is missing. */
+static int
+paths_is_shown(const char *path)
+{
+	size_t	 i;
+
+	for (i = 0; exposure_shown[i] != NULL; i++)
+		if (exposure_beneath(path, exposure_shown[i]))
+			return 1;
+	return 0;
 }
 
 /*
@@ -101,6 +114,8 @@ paths_private(const char *home)
 		return NULL;
 	if ((real = realpath(home, NULL)) != NULL)
 		home = real;
+	else if (paths_is_shown(home))
+		return NULL;
 	if (strstr(home, "/..") != NULL || strstr(home, "//") != NULL ||
 	    exposure_why_not(home) != NULL)
 		return NULL;
@@ -110,15 +125,22 @@ paths_private(const char *home)
 	return home;
 }
 
+/*
+ * The command's is where HOME says, or the user database if HOME says nothing
+ * of use; the caller's stay covered where the sandbox would see them.
+ */
 void
 paths_home(struct box *bx)
 {
 	const char	*callers = paths_private(getenv("HOME"));
+	const char	*users = paths_private(bx->bx_user_home);
 
-	bx->bx_home = bx->bx_root ? paths_private("/root") : callers;
-	if (callers != NULL && (bx->bx_home == NULL ||
-	    strcmp(callers, bx->bx_home) != 0))
-		bx->bx_other_home = callers;
+	if (bx->bx_root)
+		bx->bx_home = paths_private("/root");
+	else
+		bx->bx_home = callers != NULL ? callers : users;
+	bx->bx_covered[0] = callers;
+	bx->bx_covered[1] = users;
 }
 
 /* Of the caller's choice, in place of one that is gone at the end. */

@@ -118,7 +118,8 @@ root_system(const struct mnt *mn)
 static void
 root_private(const struct mnt *mn, const struct box *bx)
 {
-	size_t	 i;
+	const char	*home;
+	size_t		 i;
 
 	mnt_tmpfs("/tmp", "1777");
 	mnt_tmpfs("/run", "755");
@@ -134,11 +135,13 @@ root_private(const struct mnt *mn, const struct box *bx)
 		err(BOX_FAILED, "sandbox: /var");
 	for (i = 0; i < NITEMS(var_dirs); i++)
 		mnt_bind(mn, var_dirs[i], var_dirs[i], MNT_SYSTEM);
+	/* One in /opt would be seen beside the command's. */
+	for (i = 0; i < NITEMS(bx->bx_covered); i++)
+		if ((home = bx->bx_covered[i]) != NULL &&
+		    access(home, F_OK) == 0)
+			mnt_tmpfs(home, "700");
 	if (bx->bx_home != NULL)
 		mnt_tmpfs(bx->bx_home, "700");
-	/* One in /opt would be seen beside that of root. */
-	if (bx->bx_other_home != NULL && access(bx->bx_other_home, F_OK) == 0)
-		mnt_tmpfs(bx->bx_other_home, "700");
 }
 
 static void
@@ -229,6 +232,7 @@ static void
 root_exposed(const struct mnt *mn, const struct box *bx)
 {
 	struct box_path	*bp;
+	const char	*why;
 	size_t		 i;
 
 	if (bx->bx_npaths > 0)
@@ -242,6 +246,9 @@ root_exposed(const struct mnt *mn, const struct box *bx)
 			    "has taken its place", bp->bp_path);
 		if (bp->bp_fd == -1)
 			err(BOX_FAILED, "cannot expose %s", bp->bp_path);
+		if ((why = kernelfs_name(bp->bp_fd)) != NULL)
+			errx(BOX_FAILED, "cannot expose %s: it is the "
+			    "kernel's (%s)", bp->bp_path, why);
 		mnt_target(bp->bp_fd, bp->bp_on);
 	}
 	for (i = 0; i < bx->bx_npaths; i++) {
@@ -250,6 +257,63 @@ root_exposed(const struct mnt *mn, const struct box *bx)
 		    MNT_PLAIN : MNT_SYSTEM);
 		close(bp->bp_fd);
 	}
+}
+
+/* Mount points as mountinfo has them, where odd bytes are octal. */
+static void
+root_unescape(char *path)
+{
+	char	*from, *to;
+
+	for (from = to = path; *from != '\0'; to++)
+		if (*from == '\\' && strspn(from + 1, "01234567") >= 3) {
+			*to = (from[1] - '0') << 6 | (from[2] - '0') << 3 |
+			    (from[3] - '0');
+			from += 4;
+		} else
+			*to = *from++;
+	*to = '\0';
+}
+
+static int
+root_is_exposed(const struct box *bx, const char *path)
+{
+	size_t	 i;
+
+	for (i = 0; i < bx->bx_npaths; i++)
+		if (exposure_beneath(path, bx->bx_paths[i].bp_path))
+			return 1;
+	return 0;
+}
+
+/*
+ * What is mounted in an exposed directory is exposed with it, but for the
+ * kernel's file systems, as in the root directory of a container: they show
+ * the host's processes, and some obey the caller's uid.
+ */
+static void
+root_hide_kernel(const struct box *bx)
+{
+	char	*line = NULL, point[PATH_MAX];
+	size_t	 size = 0;
+	FILE	*fp;
+	int	 fd;
+
+	if ((fp = fopen("/proc/self/mountinfo", "re")) == NULL)
+		err(BOX_FAILED, "sandbox: mounts");
+	while (getline(&line, &size, fp) != -1) {
+		if (sscanf(line, "%*s %*s %*s %*s %4095s", point) != 1)
+			errx(BOX_FAILED, "sandbox: mounts: %s", line);
+		root_unescape(point);
+		if (!root_is_exposed(bx, point) ||
+		    (fd = open(point, O_PATH | O_NOFOLLOW | O_CLOEXEC)) == -1)
+			continue;
+		if (kernelfs_name(fd) != NULL)
+			mnt_hide(point);
+		close(fd);
+	}
+	free(line);
+	fclose(fp);
 }
 
 void
@@ -265,6 +329,7 @@ root_build(const struct box *bx)
 	root_proc();
 	root_etc(&mn, bx);
 	root_exposed(&mn, bx);
+	root_hide_kernel(bx);
 	mnt_read_only("/etc");
 	mnt_end(&mn);
 }

@@ -103,28 +103,74 @@ exposure_why_not(const char *path)
 	return NULL;
 }
 
+/* In a home, what may hold keys; a project is elsewhere. */
+static const struct {
+	const char	*path;
+	int		 tree;
+} private_places[] = {
+	{ "/.aws",			1 },
+	{ "/.azure",			1 },
+	{ "/.cache",			0 },
+	{ "/.config",			0 },
+	{ "/.config/egressd",		1 },
+	{ "/.config/gcloud",		1 },
+	{ "/.config/gh",		1 },
+	{ "/.docker",			1 },
+	{ "/.gnupg",			1 },
+	{ "/.kube",			1 },
+	{ "/.local",			0 },
+	{ "/.local/share",		0 },
+	{ "/.local/share/keyrings",	1 },
+	{ "/.mozilla",			1 },
+	{ "/.password-store",		1 },
+	{ "/.ssh",			1 },
+};
+
 static int
-exposure_holds(const char *dir, const char *home)
+exposure_is_private(const char *in_home)
+{
+	size_t	 i;
+
+	for (i = 0; i < NITEMS(private_places); i++)
+		if (strcmp(in_home, private_places[i].path) == 0 ||
+		    (private_places[i].tree &&
+		    exposure_beneath(in_home, private_places[i].path)))
+			return 1;
+	return 0;
+}
+
+static const char *
+exposure_why_not_near(const char *cwd, const char *home)
 {
 	char	 real[PATH_MAX];
 
-	if (home == NULL)
-		return 0;
-	return exposure_beneath(realpath(home, real) == NULL ? home : real,
-	    dir);
+	if (home == NULL || *home != '/')
+		return NULL;
+	if (realpath(home, real) != NULL)
+		home = real;
+	if (exposure_beneath(home, cwd))
+		return "it holds all of your home directory";
+	if (strcmp(home, "/") != 0 && exposure_beneath(cwd, home) &&
+	    exposure_is_private(cwd + strlen(home)))
+		return "it holds settings or keys of yours";
+	return NULL;
 }
 
 /* The caller's home is the caller's, whatever home the command gets. */
 const char *
-exposure_why_not_cwd(const char *cwd, int as_root)
+exposure_why_not_cwd(const char *cwd, const char *user_home, int as_root)
 {
+	const char	*homes[] = {
+		getenv("HOME"), user_home, as_root ? "/root" : NULL
+	};
 	const char	*why;
+	size_t		 i;
 
 	if ((why = exposure_why_not(cwd)) != NULL)
 		return why;
-	if (exposure_holds(cwd, getenv("HOME")) ||
-	    (as_root && exposure_holds(cwd, "/root")))
-		return "it holds all of your home directory";
+	for (i = 0; i < NITEMS(homes); i++)
+		if ((why = exposure_why_not_near(cwd, homes[i])) != NULL)
+			return why;
 	if (exposure_system(cwd) != NULL)
 		return "it belongs to the system";
 	return NULL;

@@ -41,9 +41,11 @@ const char	*exposure_system(const char *path);
 const char	*exposure_why_not(const char *path);
 
 /*
- * The same for a working directory that nobody has named; as_root if the
- * command is to be root in there, at home in /root.
+ * The same for a working directory that nobody has named.  Homes are those of
+ * HOME, of the user database (NULL: none) and, if the command is to be root in
+ * there, /root.
  */
-const char	*exposure_why_not_cwd(const char *cwd, int as_root);
+const char	*exposure_why_not_cwd(const char *cwd, const char *user_home,
+		    int as_root);
 
 #endif /* EXPOSURE_H */

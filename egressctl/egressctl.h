@@ -361,6 +361,9 @@ void	 cache_show_put(const cJSON *);
 void	 cache_clear_ask(const struct invocation *, cJSON *);
 void	 cache_clear_put(const cJSON *);
 
+/* home.c */
+const char	*user_home(void);
+
 /* private.c */
 int	 private_start(struct private *, struct client *, const char *,
 	    const char *, int);

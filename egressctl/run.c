@@ -53,6 +53,7 @@ static struct {
 	int		 elsewhere;	/* -w: not in the working directory */
 	int		 as_root;
 	int		 kept_home;	/* -H: one of the sandbox's own */
+	const char	*home;		/* by the user database, or NULL */
 	const char     **argv;		/* of box */
 	size_t		 argc;
 	size_t		 command;	/* where that begins, in argv */
@@ -133,7 +134,7 @@ take_option(struct invocation *in, int ch)
 	case 'H':
 		run.kept_home = 1;
 		list_add(&run.writable, &run.nwritable, optarg);
-		box_option("-H", optarg);
+		box_option("-k", optarg);
 		break;
 	case 'n':
 		if ((why = name_error(optarg)) != NULL)
@@ -182,7 +183,8 @@ take_option(struct invocation *in, int ch)
 static void
 take_profile(const char *command)
 {
-	const char	*home = getenv("HOME");
+	const char	*home = getenv("HOME") != NULL ? getenv("HOME") :
+			    run.home;
 	struct profile	*pf = &run.profile;
 	size_t		 i;
 	int		 found;
@@ -225,6 +227,8 @@ run_take(struct invocation *in, int argc, char *argv[])
 
 	box_arg("egressd-box");
 	box_option("-e", run.engine);
+	if ((run.home = user_home()) != NULL)
+		box_option("-h", run.home);
 	while ((ch = getopt_long(argc, argv, "+e:Ef:H:n:p:P:qrs:S:vw:x:X:",
 	    options, NULL)) != -1)
 		take_option(in, ch);
@@ -261,7 +265,7 @@ static int
 shows_working_directory(char *dir, size_t size)
 {
 	return !run.elsewhere && getcwd(dir, size) != NULL &&
-	    exposure_why_not_cwd(dir, run.as_root) == NULL;
+	    exposure_why_not_cwd(dir, run.home, run.as_root) == NULL;
 }
 
 /*
