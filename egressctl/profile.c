@@ -178,6 +178,7 @@ take_line(const struct reading *rd, char *line)
 static FILE *
 open_in(const char *dir, const char *name, char *path, size_t size)
 {
+	errno = ENOENT;
 	if (dir == NULL || (size_t)snprintf(path, size, "%s/%s", dir, name) >=
 	    size)
 		return NULL;
