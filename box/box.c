@@ -38,6 +38,8 @@
  *  4. The listeners go to the engine, and box keeps no copy: when the engine
  *     dies, the kernel refuses.  Trust files and the word to go come back;
  *     nothing of the command exists before that (gate.c).
+ *     The broker is forked, which will make the command's connections, or
+ *     not (broker.c).
  *  5. The first process of a new set of process numbers is forked.  It makes
  *     the file system (root.c) and forks the command's process, which enters
  *     the inner user namespace, confines itself and becomes the command
@@ -71,7 +73,7 @@
 static void __attribute__((__noreturn__))
 usage(void)
 {
-	fprintf(stderr, "usage: egressd-box -e fd [-qr] [-f fence] "
+	fprintf(stderr, "usage: egressd-box -e fd [-qrU] [-f fence] "
 	    "[-h home] [-k directory]\n\t[-w directory] "
 	    "[-x path] [-X path] -- command [argument ...]\n");
 	exit(BOX_FAILED);
@@ -159,7 +161,7 @@ box_options(struct box *bx, int argc, char **argv)
 	const char	*cwd = NULL, *kept = NULL;
 	int		 ch;
 
-	while ((ch = getopt(argc, argv, "+e:f:h:k:qrw:x:X:")) != -1) {
+	while ((ch = getopt(argc, argv, "+e:f:h:k:qrUw:x:X:")) != -1) {
 		switch (ch) {
 		case 'e':
 			bx->bx_engine = box_descriptor(optarg);
@@ -178,6 +180,9 @@ box_options(struct box *bx, int argc, char **argv)
 			break;
 		case 'r':
 			bx->bx_root = 1;
+			break;
+		case 'U':
+			bx->bx_host_sockets = 1;
 			break;
 		case 'w':
 			cwd = optarg;
@@ -210,6 +215,8 @@ box_start(struct box *bx)
 	pid_t		 init;
 	int		 i, pair[2];
 
+	if (!bx->bx_host_sockets)
+		broker_start(bx);
 	if (unshare(CLONE_NEWPID) == -1)
 		err(BOX_FAILED, "process namespace");
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair) == -1)
@@ -225,6 +232,8 @@ box_start(struct box *bx)
 	}
 	close(pair[1]);
 	stdio_leave(bx);
+	if (bx->bx_broker != 0)
+		close(bx->bx_brokerfd);
 	for (i = 0; i < TRUST_KIND_MAX; i++)
 		close(bx->bx_trust[i]);
 	ns_drop();

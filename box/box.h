@@ -96,6 +96,9 @@ struct box {
 	int			 bx_stdio[BOX_STDIO]; /* -1: as we have it */
 	struct relay		*bx_relays[BOX_STDIO];
 	size_t			 bx_nrelays;
+	int			 bx_host_sockets; /* may be connected to */
+	pid_t			 bx_broker;	/* 0: none */
+	int			 bx_brokerfd;
 };
 
 /* box.c */
@@ -184,9 +187,15 @@ void	 root_etc(const struct mnt *, const struct box *);
 /* env.c */
 void	 env_set(const struct box *);
 
+/* broker.c */
+void	 broker_start(struct box *);
+void	 broker_attend(const struct box *, int);
+void	 broker_stop(struct box *);
+
 /* confine.c */
 void	 confine_signals(void);
 void	 confine_calls(void);
+int	 confine_connect(void);
 
 /* home.c */
 void	 home_prepare(struct box *);

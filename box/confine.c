@@ -87,6 +87,7 @@ confine_signals(void)
 #define COMPAT_ADD_KEY		286
 #define COMPAT_REQUEST_KEY	287
 #define COMPAT_KEYCTL		288
+#define COMPAT_CONNECT		362
 #define COMPAT_SETPRIORITY	97
 #define COMPAT_IOPRIO_SET	289
 #elif defined(__aarch64__)
@@ -99,6 +100,7 @@ confine_signals(void)
 #define COMPAT_ADD_KEY		309
 #define COMPAT_REQUEST_KEY	310
 #define COMPAT_KEYCTL		311
+#define COMPAT_CONNECT		283
 #define COMPAT_SETPRIORITY	97
 #define COMPAT_IOPRIO_SET	314
 #elif defined(__riscv) && __riscv_xlen == 64
@@ -111,6 +113,7 @@ confine_signals(void)
 #define COMPAT_ADD_KEY		SYS_add_key
 #define COMPAT_REQUEST_KEY	SYS_request_key
 #define COMPAT_KEYCTL		SYS_keyctl
+#define COMPAT_CONNECT		SYS_connect
 #define COMPAT_SETPRIORITY	SYS_setpriority
 #define COMPAT_IOPRIO_SET	SYS_ioprio_set
 #endif
@@ -123,6 +126,7 @@ confine_signals(void)
 #error "the filter reads the low half of an argument, as the kernel does"
 #endif
 
+#define CODE_MAX	256
 #define LOAD(field)	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, \
 			    offsetof(struct seccomp_data, field))
 #define IS(v, yes, no)	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, v, yes, no)
@@ -195,26 +199,76 @@ static const struct sock_filter native_calls[] = {
 	ALLOW,
 };
 
-static const struct sock_filter which_calls[] = {
-	LOAD(arch),
-	IS(NATIVE_ARCH, 2, 0),
-	IS(COMPAT_ARCH, 1 + NITEMS(native_calls), 0),
-	DENY(ENOSYS),
+/*
+ * Connections are the broker's to make.  A Unix datagram finds its way without
+ * one, by the address of each call, in memory: the filter can tell neither
+ * such calls nor such sockets from others, so there are none.
+ */
+#define TYPE_MASK	0xf
+#define NO_DATAGRAMS(call) \
+	IS(call, 0, 8), LOAD(args[0]), IS(AF_UNIX, 0, 5), LOAD(args[1]), \
+	BPF_STMT(BPF_ALU | BPF_AND | BPF_K, TYPE_MASK), \
+	IS(SOCK_DGRAM, 1, 0), IS(SOCK_RAW, 0, 1), DENY(EACCES), ALLOW
+#define ASK(call)	\
+	IS(call, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF)
+
+static const struct sock_filter compat_sockets[] = {
+	LOAD(nr),
+	ASK(COMPAT_CONNECT),
+	NO_DATAGRAMS(COMPAT_SOCKET),
+	NO_DATAGRAMS(COMPAT_SOCKETPAIR),
+	ALLOW,
 };
+
+static const struct sock_filter native_sockets[] = {
+	LOAD(nr),
+	ASK(SYS_connect),
+	NO_DATAGRAMS(SYS_socket),
+	NO_DATAGRAMS(SYS_socketpair),
+	ALLOW,
+};
+
+/* One filter of what is for either set of numbers. */
+static int
+confine_filter(const struct sock_filter *native, size_t nnative,
+    const struct sock_filter *compat, size_t ncompat, unsigned int flags)
+{
+	const struct sock_filter which[] = {
+		LOAD(arch),
+		IS(NATIVE_ARCH, 2, 0),
+		IS(COMPAT_ARCH, 1 + nnative, 0),
+		DENY(ENOSYS),
+	};
+	struct sock_filter	 code[CODE_MAX];
+	struct sock_fprog	 prog = { 0, code };
+	int			 fd;
+
+	if (NITEMS(which) + nnative + ncompat > CODE_MAX)
+		errx(BOX_FAILED, "seccomp: filter too long");
+	memcpy(code, which, sizeof(which));
+	prog.len = NITEMS(which);
+	memcpy(code + prog.len, native, nnative * sizeof(*native));
+	prog.len += nnative;
+	memcpy(code + prog.len, compat, ncompat * sizeof(*compat));
+	prog.len += ncompat;
+	if ((fd = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags,
+	    &prog)) == -1)
+		err(BOX_FAILED, "seccomp");
+	return fd;
+}
 
 void
 confine_calls(void)
 {
-	struct sock_filter	 code[NITEMS(which_calls) +
-	    NITEMS(native_calls) + NITEMS(compat_calls)];
-	struct sock_fprog	 prog = { NITEMS(code), code };
-	char			*p = (char *)code;
+	(void)confine_filter(native_calls, NITEMS(native_calls), compat_calls,
+	    NITEMS(compat_calls), 0);
+}
 
-	memcpy(p, which_calls, sizeof(which_calls));
-	p += sizeof(which_calls);
-	memcpy(p, native_calls, sizeof(native_calls));
-	p += sizeof(native_calls);
-	memcpy(p, compat_calls, sizeof(compat_calls));
-	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog) == -1)
-		err(BOX_FAILED, "seccomp");
+/* The descriptor where connect(2) arrives. */
+int
+confine_connect(void)
+{
+	return confine_filter(native_sockets, NITEMS(native_sockets),
+	    compat_sockets, NITEMS(compat_sockets),
+	    SECCOMP_FILTER_FLAG_NEW_LISTENER);
 }

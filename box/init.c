@@ -60,6 +60,8 @@ init_command(const struct box *bx)
 		(void)setsid();
 	confine_signals();
 	confine_calls();
+	if (bx->bx_broker != 0)
+		broker_attend(bx, confine_connect());
 	sigprocmask(SIG_SETMASK, &bx->bx_mask, NULL);
 	/* None should be open; none that is, by a mistake of ours, goes on. */
 	(void)close_range(STDERR_FILENO + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC);
@@ -194,6 +196,8 @@ init_run(const struct box *bx, int job)
 		err(BOX_FAILED, "fork");
 	if (in.in_command == 0)
 		init_command(bx);
+	if (bx->bx_broker != 0)
+		close(bx->bx_brokerfd);
 	ns_drop();
 	init_serve(&in, children);
 }

@@ -147,6 +147,7 @@ job_end(struct job *jo, pid_t init)
 
 	while (waitpid(init, NULL, 0) == -1 && errno == EINTR)
 		;
+	broker_stop(jo->jo_box);
 	relay_finish(jo->jo_box, jo->jo_signals);
 	job_restore_terminal(jo->jo_box->bx_terminal);
 	if (jo->jo_gate_lost) {

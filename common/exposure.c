@@ -17,8 +17,8 @@
 /*
  * box and egressctl run this with the caller's rights and environment, and
  * believe both.  A socket of the host can be connected to even on a read-only
- * mount and from another network namespace, so directories that are known for
- * sockets are refused.
+ * mount and from another network namespace, if the caller says so (-U), so
+ * directories that are known for sockets are refused.
  */
 
 #include <limits.h>

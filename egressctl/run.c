@@ -72,7 +72,7 @@ static struct {
 static void __attribute__((__noreturn__))
 usage(void)
 {
-	fputs("usage: egressctl run [-Eqrv] [-e name[=value]] [-f file | "
+	fputs("usage: egressctl run [-EqrUv] [-e name[=value]] [-f file | "
 	    "-s socket]\n\t[-H directory] [-n name] [-p policy] "
 	    "[-P profile] [-S directory]\n\t[-w directory] [-x path] "
 	    "[-X path] -- command [argument ...]\n", stderr);
@@ -165,6 +165,9 @@ take_option(struct invocation *in, int ch)
 		run.as_root = 1;
 		box_option("-r", NULL);
 		break;
+	case 'U':
+		box_option("-U", NULL);
+		break;
 	case 'w':
 		run.elsewhere = 1;
 		list_add(&run.writable, &run.nwritable, optarg);
@@ -229,7 +232,7 @@ run_take(struct invocation *in, int argc, char *argv[])
 	box_option("-e", run.engine);
 	if ((run.home = user_home()) != NULL)
 		box_option("-h", run.home);
-	while ((ch = getopt_long(argc, argv, "+e:Ef:H:n:p:P:qrs:S:vw:x:X:",
+	while ((ch = getopt_long(argc, argv, "+e:Ef:H:n:p:P:qrs:S:Uvw:x:X:",
 	    options, NULL)) != -1)
 		take_option(in, ch);
 	if (optind >= argc || (in->in_conf != path_conf &&

@@ -211,6 +211,26 @@ def interrupt_key(who):
         t.expect(r"\ncode 130\r")
 
 
+@cases.case
+def interrupt_is_not_for_us():
+    """What makes the command's connections lives on if the command does."""
+    code = python("""
+import signal, socket
+def connect(*_):
+    s = socket.create_connection(("192.0.2.1", 443), 10)
+    print("got", s.makefile().readline(), flush=True)
+signal.signal(signal.SIGINT, connect)
+print("up", flush=True)
+while True:
+    signal.pause()
+""")
+    with Terminal() as t:
+        t.type(f"{t.box} {code}\r")
+        t.expect(r"\nup\r")
+        t.type("\x03")
+        t.expect(r"got 192.0.2.1 443\r")
+
+
 @cases.each(WHO)
 def stop_key(who):
     """^Z stops the job, fg continues it with the terminal."""
