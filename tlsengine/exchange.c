@@ -104,6 +104,7 @@ exchange_path(struct exchange *ex, struct h1_error *he)
 	/* A body may take the place of the head long before the last verdict. */
 	memcpy(ex->ex_method, hd->hd_method_text.s, hd->hd_method_text.len);
 	ex->ex_method[hd->hd_method_text.len] = '\0';
+	ex->ex_text = refuse_as_text(hd);
 	if (hd->hd_form == H1_ASTERISK) {
 		ex->ex_pathlen = strlcpy(ex->ex_path, "*", PATH_ROOM);
 		return 0;

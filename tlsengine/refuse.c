@@ -15,22 +15,81 @@
  */
 
 /*
- * tlsengine runs this: refusals that people and programs can read.  A status,
- * two fields and a small JSON body say what was refused, by which rule and
- * under which name it is in the records; or, if the policy wants it so, the
- * connection is reset without a word.
+ * tlsengine runs this: refusals that people and programs can read.  A status
+ * with a phrase, two fields and a small body say what was refused, by which rule
+ * and under which name it is in the records; or, if the policy wants it so,
+ * the connection is reset without a word.  The body is JSON, or text for who
+ * would show that to people.
  */
 
 #include <stdio.h>
 #include <string.h>
+#include <vis.h>
 
+#include "h1_field.h"
 #include "jsonw.h"
 #include "policy.h"
 #include "tlsengine.h"
 
-/* The body; the reason may hold an origin's words, so it is escaped. */
+static bool
+contains(const struct h1_field *hf, const char *word)
+{
+	return memmem(hf->hf_value, hf->hf_vlen, word, strlen(word)) != NULL;
+}
+
+/*
+ * git shows a refusal if it is text.  Others that accept neither JSON nor
+ * everything have no use for it either.
+ */
+bool
+refuse_as_text(const struct h1_head *hd)
+{
+	const struct h1_field	*hf;
+
+	for (hf = hd->hd_fields; hf < hd->hd_fields + hd->hd_nfields; hf++) {
+		if (h1_equal(hf->hf_name, hf->hf_nlen, "user-agent") &&
+		    hf->hf_vlen > 4 && memcmp(hf->hf_value, "git/", 4) == 0)
+			return true;
+		if (h1_equal(hf->hf_name, hf->hf_nlen, "accept") &&
+		    !contains(hf, "json") && !contains(hf, "*/*") &&
+		    !contains(hf, "application/*"))
+			return true;
+	}
+	return false;
+}
+
+static bool
+has_rule(const struct exchange *ex)
+{
+	return ex->ex_ruling.rl_verdict == VERDICT_DENY &&
+	    ex->ex_ruling.rl_rule != RULE_NONE;
+}
+
+static const char *
+refuse_subject(int status)
+{
+	return status == 403 ? "Denied by egress policy" : "Egress gate";
+}
+
+/* The reason may hold an origin's words: it is escaped, here and below. */
 static size_t
-refuse_body(const struct exchange *ex, const char *reason, const char *id,
+refuse_text(const struct exchange *ex, int status, const char *reason,
+    const char *id, char *out, size_t size)
+{
+	char	 safe[4 * sizeof(ex->ex_ruling.rl_reason)], rule[32] = "";
+	int	 len;
+
+	strvisx(safe, reason, strlen(reason), VIS_NL | VIS_TAB | VIS_CSTYLE);
+	if (has_rule(ex))
+		snprintf(rule, sizeof(rule), "rule %u, ",
+		    ex->ex_ruling.rl_rule);
+	len = snprintf(out, size, "%s: %s (host %s, %srequest %s)\n",
+	    refuse_subject(status), safe, ex->ex_place.pc_host, rule, id);
+	return (size_t)len < size ? (size_t)len : size - 1;
+}
+
+static size_t
+refuse_json(const struct exchange *ex, const char *reason, const char *id,
     char *out, size_t size)
 {
 	struct jsonw	 w;
@@ -46,8 +105,7 @@ refuse_body(const struct exchange *ex, const char *reason, const char *id,
 	jsonw_key(&w, "host");
 	jsonw_str(&w, ex->ex_place.pc_host);
 	jsonw_key(&w, "rule");
-	if (ex->ex_ruling.rl_verdict == VERDICT_DENY &&
-	    ex->ex_ruling.rl_rule != RULE_NONE && ex->ex_ask != 0)
+	if (has_rule(ex))
 		jsonw_uint(&w, ex->ex_ruling.rl_rule);
 	else
 		jsonw_null(&w);
@@ -79,18 +137,25 @@ refuse_answer(struct exchange *ex, int status, const char *reason)
 {
 	struct h1_field		 extra[3];
 	struct h1_out_response	 os = { .os_status = status };
-	char			 body[2048], decision[96];
+	char			 body[2048], decision[96], phrase[160];
 	char			 id[REQUEST_PREFIX_LEN + JSONW_DIGITS + 1];
+	const char		*type = ex->ex_text ? "text/plain" :
+	    "application/json";
 	size_t			 len, room;
 	void			*p;
 
 	snprintf(id, sizeof(id), "%s%llu", request_prefix,
 	    (unsigned long long)ex->ex_id);
-	len = refuse_body(ex, reason, id, body, sizeof(body));
+	len = ex->ex_text ?
+	    refuse_text(ex, status, reason, id, body, sizeof(body)) :
+	    refuse_json(ex, reason, id, body, sizeof(body));
+	os.os_reason.s = phrase;
+	os.os_reason.len = (size_t)snprintf(phrase, sizeof(phrase), "%s: %.*s",
+	    refuse_subject(status), (int)strcspn(reason, ":"), reason);
 	extra[0] = refuse_field(reason, decision, sizeof(decision));
 	extra[1] = (struct h1_field){ "Egress-Request", 14, id, strlen(id), 0, 0 };
-	extra[2] = (struct h1_field){ "Content-Type", 12, "application/json",
-	    16, 0, 0 };
+	extra[2] = (struct h1_field){ "Content-Type", 12, type, strlen(type),
+	    0, 0 };
 	os.os_extra = extra;
 	os.os_nextra = 3;
 	os.os_framing = H1_LENGTH;

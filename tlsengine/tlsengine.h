@@ -173,6 +173,7 @@ struct exchange {
 	bool			 ex_answered;	/* a head went to the client */
 	bool			 ex_upgraded;
 	bool			 ex_answer_end;	/* if raw */
+	bool			 ex_text;	/* how a refusal is worded */
 	int			 ex_status;
 	uint64_t		 ex_request_body;
 	uint64_t		 ex_answer_body;
@@ -512,5 +513,6 @@ void		 report_other(enum record_kind, enum protocol, const char *,
 
 /* refuse.c */
 void		 refuse(struct exchange *, int, const char *);
+bool		 refuse_as_text(const struct h1_head *);
 
 #endif /* TLSENGINE_H */

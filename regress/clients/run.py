@@ -176,6 +176,18 @@ git clone -q "$URL" second
 
 
 @cases.case
+def git_is_refused():
+    """It says why."""
+    need(program("git"))
+    conf, _ = settings(WHO)
+    done = here.sh(WHO, conf, "git clone https://nope.test/x.git",
+                   work=work_for(WHO))
+    assert done.returncode != 0, done
+    assert "remote: Denied by egress policy: default_deny (host nope.test, " \
+        in done.stderr, done.stderr
+
+
+@cases.case
 def pip():
     need(python("pip"))
     web, payload = origin(), os.urandom(5 * MIB)

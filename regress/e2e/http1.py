@@ -581,6 +581,42 @@ def origin_closes_idle():
 
 # ---- limits, refusals, reload -----------------------------------------------
 
+READERS = {
+    "git": ("User-Agent: git/2.39.2\r\nAccept: */*\r\n", "text/plain"),
+    "text": ("Accept: text/html, text/plain\r\n", "text/plain"),
+    "json": ("Accept: application/json\r\n", "application/json"),
+    "api": ("Accept: application/vnd.api+json\r\n", "application/json"),
+    "all": ("User-Agent: curl/8\r\nAccept: */*\r\n", "application/json"),
+    "none": ("User-Agent: digit/2\r\n", "application/json"),
+}
+
+
+@cases.case
+def refusal_is_legible():
+    """In the first line, and in a body that the client would show."""
+    with pair(settings=f'deny host "{EVIL}"') as both:
+        for who, (extra, kind) in READERS.items():
+            with both.open(EVIL) as wire:
+                got = wire.ask(both.get("/x", extra, name=EVIL))
+            number = got.get("egress-request")
+            assert (got.status, got.phrase, got.get("content-type")) == (
+                403, "Denied by egress policy: matched_deny_rule", kind), \
+                f"{who}: {got.phrase} {got}"
+            if kind == "text/plain":
+                assert got.body.decode() == (
+                    "Denied by egress policy: matched_deny_rule (host "
+                    f"{EVIL}, rule 1, request {number})\n"), f"{who}: {got}"
+            else:
+                assert json.loads(got.body)["rule"] == 1, f"{who}: {got}"
+        both.origin.end()
+        for who, (extra, kind) in READERS.items():
+            with both.open() as wire:
+                got = wire.ask(both.get("/y", extra))
+            assert (got.status, got.phrase, got.get("content-type")) == (
+                502, "Egress gate: upstream_unreachable", kind), \
+                f"{who}: {got.phrase} {got}"
+
+
 @cases.case
 def denied():
     """Legible, with a reason; nothing is dialled."""

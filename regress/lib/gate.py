@@ -32,11 +32,12 @@ FINAL = ("request_denied", "request_closed", "request_failed")
 
 
 class Answer:
-    def __init__(self, status, fields, body, interim):
+    def __init__(self, status, fields, body, interim, phrase):
         self.status = status
         self.fields = fields        # [(name, value)], names in lower case
         self.body = body
         self.interim = interim      # statuses
+        self.phrase = phrase
 
     def __repr__(self):
         return f"<{self.status} {self.fields} {self.body[:200]}>"
@@ -135,7 +136,8 @@ class Wire:
         interim = []
         while True:
             lines = self.until(b"\r\n\r\n").decode("latin-1").split("\r\n")
-            status = int(lines[0].split()[1])
+            _, status, phrase = lines[0].split(" ", 2)
+            status = int(status)
             if status >= 200 or status == 101:
                 break
             interim.append(status)
@@ -153,7 +155,7 @@ class Wire:
             body = self.take(int(length))
         else:
             body = self.rest()
-        return Answer(status, fields, body, interim)
+        return Answer(status, fields, body, interim, phrase)
 
     def ask(self, request, method="GET"):
         self.send(request)
