@@ -92,6 +92,13 @@ is_policys(const char *reason)
 	    strncmp(reason, "decider", strlen("decider")) == 0);
 }
 
+/* Whether it ended before anyone had ruled on it. */
+static int
+is_undecided(const char *reason)
+{
+	return reason != NULL && strcmp(reason, "client_left") == 0;
+}
+
 static int
 parse_scheme(const char *name, enum url_scheme *scheme)
 {
@@ -238,8 +245,9 @@ replay_record(struct replay *rp, const cJSON *record)
 	    strcmp(session, only) != 0)))
 		return;
 	denied = strcmp(kind, "request_denied") == 0;
-	if (!is_request(json_get(record, "request")) || (denied &&
-	    !is_policys(json_string(record, "reason"))))
+	if (!is_request(json_get(record, "request")) || (denied ?
+	    !is_policys(json_string(record, "reason")) :
+	    is_undecided(json_string(record, "reason"))))
 		rp->rp_other++;
 	else
 		replay_request(rp, record, denied);

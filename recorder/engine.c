@@ -217,7 +217,7 @@ recorder_engine_record_closed(struct ipc *ip, const union msg *m)
 
 	if ((rq = open_request(ip, mc->request)) == NULL)
 		return -1;
-	if (!rq->rq_allowed)
+	if (!rq->rq_allowed && !mc->failed)
 		return ipc_bad(ip, "request %llu ends before its verdict",
 		    (unsigned long long)mc->request);
 	record_final(en, rq, mc->failed ? RECORD_REQUEST_FAILED :

@@ -58,7 +58,8 @@ conn_fill(struct conn *cn)
 		conn_last(cn);
 		return -1;
 	}
-	if (cn->cn_state == CONN_FIRST && raw_refuse(cn, "stream_broken"))
+	if (cn->cn_state == CONN_FIRST && cn->cn_ex == NULL &&
+	    raw_refuse(cn, "stream_broken"))
 		return -1;
 	conn_gone(cn);
 	if (cn->cn_io.io_ssl != NULL && cn->cn_requests == 0)

@@ -63,7 +63,7 @@ credit_take(void)
 
 /* Its head goes with the connection: no field is kept. */
 static void
-leaver_add(const struct exchange *ex, const char *why)
+leaver_add(const struct exchange *ex)
 {
 	size_t		 size = sizeof(struct leaver) + ex->ex_pathlen + 1;
 	struct leaver	*lv;
@@ -79,7 +79,6 @@ leaver_add(const struct exchange *ex, const char *why)
 	lv->lv_protocol = ex->ex_protocol;
 	lv->lv_raw = ex->ex_raw;
 	strlcpy(lv->lv_method, ex->ex_method, sizeof(lv->lv_method));
-	strlcpy(lv->lv_why, why, sizeof(lv->lv_why));
 	memcpy(lv->lv_path, ex->ex_path, ex->ex_pathlen + 1);
 	STAILQ_INSERT_TAIL(&leavers, lv, lv_entry);
 	leavers_size += size;
@@ -183,13 +182,13 @@ credit_await(struct exchange *ex)
 
 /* Its client is gone; it may be one that waits here. */
 void
-credit_left(struct exchange *ex, const char *why)
+credit_left(struct exchange *ex)
 {
 	if (ex->ex_entry.tqe_prev == NULL)
 		return;
 	if (ex->ex_raw)
 		raw_protocol(ex);
-	leaver_add(ex, why);
+	leaver_add(ex);
 	credit_unwait(ex);
 	credit_wake();
 }
@@ -201,12 +200,17 @@ credit_end(void)
 	struct exchange	*ex;
 	struct leaver	*lv;
 
-	while ((ex = TAILQ_FIRST(&waiting)) != NULL)
-		credit_left(ex, "no_engine");
 	while ((lv = STAILQ_FIRST(&leavers)) != NULL) {
-		report_other(RECORD_REQUEST_DENIED, lv->lv_protocol,
-		    lv->lv_place.pc_host, lv->lv_place.pc_port, lv->lv_why);
+		report_other(RECORD_REQUEST_FAILED, lv->lv_protocol,
+		    lv->lv_place.pc_host, lv->lv_place.pc_port, CLIENT_LEFT);
 		leaver_remove(lv);
+	}
+	while ((ex = TAILQ_FIRST(&waiting)) != NULL) {
+		if (ex->ex_raw)
+			raw_protocol(ex);
+		report_other(RECORD_REQUEST_DENIED, ex->ex_protocol,
+		    ex->ex_place.pc_host, ex->ex_place.pc_port, "no_engine");
+		credit_unwait(ex);
 	}
 	leavers_tell_lost();
 }

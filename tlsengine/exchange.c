@@ -558,19 +558,12 @@ exchange_up_refused(struct exchange *ex)
 void
 exchange_client_gone(struct exchange *ex, const char *why)
 {
-	/* What would have become of it nobody knows, but it was tried. */
-	credit_left(ex, why);
+	credit_left(ex);
 	if (ex->ex_raw && ex->ex_id == 0 && ex->ex_state == EX_VERDICT)
 		raw_record(ex);
-	if (ex->ex_id != 0) {
-		if (ex->ex_state == EX_VERDICT) {
-			ex->ex_ruling.rl_verdict = VERDICT_DENY;
-			ex->ex_ruling.rl_rule = RULE_NONE;
-			strlcpy(ex->ex_ruling.rl_reason, why,
-			    sizeof(ex->ex_ruling.rl_reason));
-			report_verdict(ex);
-		} else
-			report_closed(ex, why);
-	}
+	/* Without a verdict it was not denied, but it was tried. */
+	if (ex->ex_id != 0)
+		report_closed(ex, ex->ex_state == EX_VERDICT ? CLIENT_LEFT :
+		    why);
 	exchange_end(ex);
 }

@@ -111,9 +111,9 @@ report_leaver(const struct leaver *lv)
 	    .inspected = !lv->lv_raw, .rule = RULE_NONE,
 	    .port = lv->lv_place.pc_port, .host = lv->lv_place.pc_host,
 	    .method = lv->lv_method, .path = lv->lv_path);
-	ipc_send(recorder, -1, RECORD_VERDICT, record_verdict,
-	    .request = last_request, .at = lv->lv_at, .verdict = VERDICT_DENY,
-	    .rule = RULE_NONE, .reason = lv->lv_why, .decider = "");
+	ipc_send(recorder, -1, RECORD_CLOSED, record_closed,
+	    .request = last_request, .at = lv->lv_at, .failed = 1,
+	    .reason = CLIENT_LEFT);
 }
 
 static void
@@ -233,7 +233,10 @@ report_done(const struct exchange *ex)
 	answer.an_of = 0;
 }
 
-/* The final record of an allowed request; why is NULL if all went well. */
+/*
+ * The final record of a request that was allowed, or whose client left before;
+ * why is NULL if all went well.
+ */
 void
 report_closed(struct exchange *ex, const char *why)
 {

@@ -197,6 +197,8 @@ struct exchange {
 };
 TAILQ_HEAD(exchanges, exchange);
 
+#define CLIENT_LEFT	"client_left"	/* before there was a verdict */
+
 /* What is known of a request that never had a credit. */
 struct leaver {
 	STAILQ_ENTRY(leaver)	 lv_entry;
@@ -206,7 +208,6 @@ struct leaver {
 	uint8_t			 lv_protocol;
 	bool			 lv_raw;
 	char			 lv_method[METHOD_LEN + 1];
-	char			 lv_why[32];
 	char			 lv_path[];
 };
 
@@ -495,7 +496,7 @@ bool		 credit_held(void);
 void		 credit_return(void);
 void		 credit_spend(void);
 void		 credit_await(struct exchange *);
-void		 credit_left(struct exchange *, const char *);
+void		 credit_left(struct exchange *);
 void		 credit_end(void);
 int		 tlsengine_recorder_credit(struct ipc *, const union msg *);
 

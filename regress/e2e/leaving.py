@@ -106,7 +106,7 @@ def question_under_way(way):
         WAYS[way](pair, "/gone", lambda: judge.asked(1))
         final = pair.gate.final(path="/gone")
         same((final["kind"], final["reason"], final["request"]["address"]),
-             ("request_denied", "stream_broken", None))
+             ("request_failed", "client_left", None))
         hold.set()
         wait_pending(pair, 0)
         same(pair.get("/there"), 200)
@@ -154,7 +154,7 @@ def no_credit(way):
             client.close()
         final = pair.gate.final(path="/gone")
         same((final["kind"], final["reason"], final["request"]["host"]),
-             ("request_denied", "stream_broken", GOOD))
+             ("request_failed", "client_left", GOOD))
         until("all have ended", lambda: len(pair.gate.finals()) >=
               CREDIT + 3)
         paths = [r["request"].get("path") for r in pair.gate.finals()]

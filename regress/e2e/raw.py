@@ -332,14 +332,15 @@ def left_before_the_verdict(how):
             gate.to().reset()
             record, request = gate.raw(host=RAW)
         assert (record["kind"], record["reason"], record["matched_rule"]) == (
-            "request_denied", "stream_broken", None), record
+            "request_failed", "client_left", None), record
         assert (request["scheme"], request["protocol"], request["port"]) == (
             "tcp", "tcp", gate.port(15001)), record
         # The verdict on it comes now, before that on another.
         with gate.to(OTHER, 15002) as wire:
             assert is_reset(wire)
         gate.raw(host=OTHER)
-        assert kinds(gate) == ["request_opened", "request_denied"] * 2
+        assert kinds(gate) == ["request_opened", "request_failed",
+                               "request_opened", "request_denied"]
 
 
 @cases.case
@@ -727,8 +728,9 @@ def pass_left_before_the_hello(how):
         record = gate.finals(host=RAW)[1]
         assert (record["kind"], record["reason"],
                 record["request"]["protocol"]) == (
-                    "request_denied", "stream_broken", "tls"), record
-        assert kinds(gate) == ["request_opened", "request_denied"] * 2
+                    "request_failed", "client_left", "tls"), record
+        assert kinds(gate) == ["request_opened", "request_denied",
+                               "request_opened", "request_failed"]
 
 
 @cases.case

@@ -169,9 +169,10 @@ def not_for_a_policy():
                  denied("quota"), unread,
                  record("request_failed", "tls_client_rejected_ca",
                         method=None, path=None),
+                 record("request_failed", "client_left"),
                  record("request_opened"), record("request_allowed"),
                  {"seq": 3, "kind": "gap", "prev": None}]), SAME,
-         "0 requests, 0 would change, 5 not decided by a policy\n")
+         "0 requests, 0 would change, 6 not decided by a policy\n")
 
 
 @cases.case

@@ -40,6 +40,7 @@ URL = read_enum(MSGTAB, "URL_HTTP,")
 PROTOCOL = read_enum(MSGTAB, "PROTOCOL_HTTP10")
 LOOK = VERDICT["VERDICT_LOOK"]
 DENIED = RECORD["RECORD_REQUEST_DENIED"]
+FAILED = RECORD["RECORD_REQUEST_FAILED"]
 HOUR_MS = 3600000
 # A path so long that few of them are all that may be kept.
 LONG, ROOM = 8000, 1 << 20
@@ -116,15 +117,14 @@ class Engine(Child):
             same(wire.ask(b"GET / HTTP/1.1\r\n\r\n").status, 400)
         same(self.told("RECORD_OTHER")["reason"], b"bad_request")
 
-    def final(self, path, reason=b"stream_broken"):
+    def final(self, path):
         """A request that was opened and has ended, before it was asked about.
         """
-        opened, verdict = self.told("RECORD_OPENED"), \
-            self.told("RECORD_VERDICT")
-        same(verdict["request"], opened["request"])
-        same((opened["path"], verdict["reason"]), (path.encode(), reason))
-        same((opened["allowed"], verdict["verdict"]),
-             (0, VERDICT["VERDICT_DENY"]))
+        opened, closed = self.told("RECORD_OPENED"), self.told("RECORD_CLOSED")
+        same(closed["request"], opened["request"])
+        same((opened["path"], closed["reason"]),
+             (path.encode(), b"client_left"))
+        same((opened["allowed"], closed["failed"]), (0, 1))
         return opened
 
 
@@ -244,7 +244,7 @@ def too_many():
         kept = 0
         while (message := engine.recorder.next())[0] == "RECORD_OPENED":
             same(message[1]["path"], f"/{kept:0{LONG}}".encode())
-            same(engine.told("RECORD_VERDICT")["request"],
+            same(engine.told("RECORD_CLOSED")["request"],
                  message[1]["request"])
             kept += 1
         assert ROOM // 2 < kept * LONG < ROOM, kept
@@ -266,13 +266,14 @@ def all_ends(what):
         h1_tls(engine)
         wire.send(get("/here"))
         engine.settle()
-        end, last = {"engine": (engine, b"no_engine"),
-                     "sandbox": (engine.box, b"stream_broken")}[what]
+        left = FAILED, b"client_left"
+        end, last = {"engine": (engine, (DENIED, b"no_engine")),
+                     "sandbox": (engine.box, left)}[what]
         end.sock.shutdown(socket.SHUT_WR)
-        for reason in (b"stream_broken", last):
+        for kind, reason in (left, last):
             other = engine.told("RECORD_OTHER")
             same((other["kind"], other["host"], other["reason"]),
-                 (DENIED, GOOD.encode(), reason))
+                 (kind, GOOD.encode(), reason))
         if what == "sandbox":
             engine.policyd.receive("ENGINE_BYE")
         engine.end(0, "")

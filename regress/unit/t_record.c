@@ -605,6 +605,19 @@ TEST(many_requests)
 	expect(NULL, NULL, NULL);
 }
 
+/* Its client left before there was a verdict. */
+TEST(left_undecided)
+{
+	setup();
+	OPEN(1);
+	CLOSE(1, .failed = 1, .reason = "client_left");
+	look();
+	CHECK(strstr(line, "\"kind\":\"request_allowed\"") == NULL);
+	CHECK((line = strstr(line, "\"kind\":\"request_failed\"")) != NULL);
+	CHECK(strstr(line, "\"reason\":\"client_left\",\"matched_rule\":null")
+	    != NULL);
+}
+
 TEST(what_is_bad)
 {
 	int	 i;
