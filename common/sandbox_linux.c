@@ -221,6 +221,17 @@ allow_narrowly(scmp_filter_ctx ctx)
 		fatalx("seccomp: cannot narrow a call");
 }
 
+/* A socket's kind matters; how it waits and who inherits it do not. */
+static scmp_datum_t
+what_matters(int call, unsigned int arg)
+{
+	scmp_datum_t	 all = ~(scmp_datum_t)0;
+
+	if (call == SCMP_SYS(socket) && arg == 1)
+		return all & ~(scmp_datum_t)(SOCK_NONBLOCK | SOCK_CLOEXEC);
+	return all;
+}
+
 static void
 allow_role_narrowly(scmp_filter_ctx ctx, const struct sandbox_narrow *sn)
 {
@@ -230,8 +241,9 @@ allow_role_narrowly(scmp_filter_ctx ctx, const struct sandbox_narrow *sn)
 
 	for (; sn != NULL && sn->sn_why != NULL; sn++) {
 		for (i = 0; i < sn->sn_count; i++)
-			cmp[i] = SCMP_CMP(sn->sn_args[i].arg, SCMP_CMP_EQ,
-			    sn->sn_args[i].value, 0);
+			cmp[i] = SCMP_CMP(sn->sn_args[i].arg,
+			    SCMP_CMP_MASKED_EQ, what_matters(sn->sn_call,
+			    sn->sn_args[i].arg), sn->sn_args[i].value);
 		if ((rv = seccomp_rule_add_array(ctx, SCMP_ACT_ALLOW,
 		    sn->sn_call, sn->sn_count, cmp)) != 0)
 			fatalx("seccomp: %s: %s", sn->sn_why, strerror(-rv));

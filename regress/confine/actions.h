@@ -283,7 +283,15 @@ static const struct action actions[] = {
 	    MAY(DECIDERD) },
 	{ CALL("socket_udp", socket, AF_INET, SOCK_DGRAM, 0),
 	    MAY(DECIDERD) },
+	{ CALL("socket_modes", socket, AF_INET, SOCK_STREAM | SOCK_NONBLOCK |
+	    SOCK_CLOEXEC, 0), MAY(DECIDERD) },
+	{ CALL("socket_udp_modes", socket, AF_INET6, SOCK_DGRAM |
+	    SOCK_CLOEXEC, 0), MAY(DECIDERD) },
 	{ CALL("socket_raw", socket, AF_INET, SOCK_RAW, 1) },
+	{ CALL("socket_raw_modes", socket, AF_INET, SOCK_RAW | SOCK_NONBLOCK |
+	    SOCK_CLOEXEC, 1) },
+	{ CALL("socket_high_bits", socket, AF_INET, SOCK_STREAM | 1L << 32,
+	    0) },
 	{ CALL("socket_unix", socket, AF_UNIX, SOCK_STREAM, 0) },
 	{ CALL("socket_netlink", socket, AF_NETLINK, SOCK_RAW, 0) },
 	{ CALL("socket_packet", socket, AF_PACKET, SOCK_RAW, 0) },
