@@ -96,11 +96,25 @@ log_level_parse(const char *word)
 	return -1;
 }
 
+/* What is before the text of each line. */
+size_t
+log_begin(enum log_level level, char *buf, size_t size)
+{
+	int	 len;
+
+	if (log_marks)
+		len = snprintf(buf, size, "<%d>%s: ", levels[level].priority,
+		    log_name);
+	else
+		len = snprintf(buf, size, "%s: ", log_name);
+	return len < 0 || (size_t)len >= size ? 0 : len;
+}
+
 static void
 log_write(enum log_level level, const char *text)
 {
 	char	 safe[LOG_LINE_MAX * 4 + 1], line[sizeof(safe) + 128];
-	int	 len;
+	size_t	 len;
 
 	strvisx(safe, text, strlen(text), VIS_NL | VIS_TAB | VIS_CSTYLE |
 	    VIS_NOSLASH);
@@ -108,11 +122,8 @@ log_write(enum log_level level, const char *text)
 		log_sink(level, safe);
 		return;
 	}
-	if (log_marks)
-		len = snprintf(line, sizeof(line), "<%d>%s: %s\n",
-		    levels[level].priority, log_name, safe);
-	else
-		len = snprintf(line, sizeof(line), "%s: %s\n", log_name, safe);
+	len = log_begin(level, line, sizeof(line));
+	len += snprintf(line + len, sizeof(line) - len, "%s\n", safe);
 	/* If standard error cannot take it there is nobody left to tell. */
 	if (write(STDERR_FILENO, line, len) == -1)
 		return;

@@ -24,6 +24,7 @@
 #define LOG_H
 
 #include <stdarg.h>
+#include <stddef.h>
 
 /* In order of severity; the numbers in brackets are those of syslog. */
 enum log_level {
@@ -44,6 +45,7 @@ enum log_level	 log_get_level(void);
 const char	*log_level_name(unsigned int);
 int		 log_level_priority(unsigned int);
 int		 log_level_parse(const char *);
+size_t		 log_begin(enum log_level, char *, size_t);
 void		 log_set_sink(void (*)(enum log_level, const char *));
 
 void	 log_errorx(const char *, ...) LOG_FORMAT(1, 2);

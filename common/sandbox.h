@@ -73,5 +73,6 @@ void	 sandbox_drop(const struct identity *);
 void	 sandbox_limit(const struct sandbox *);
 void	 sandbox_enter(const struct sandbox *);
 void	 landlock_enter(const struct sandbox *);
+void	 sandbox_trap(void);
 
 #endif /* SANDBOX_H */

@@ -80,6 +80,7 @@ enum {
 #define LEAVES_MARK	0x01	/* if it is not stopped */
 #define WITH_SLEEPER	0x02
 #define MAY_FAULT	0x04	/* kernels differ in how they refuse it */
+#define DIES_MUTE	0x08	/* perhaps: the signal may be blocked */
 
 struct action {
 	const char	 *ac_name;
@@ -185,6 +186,17 @@ do_capset(void)
 	struct __user_cap_data_struct	 none[2] = { { 0, 0, 0 } };
 
 	return syscall(SYS_capset, &hdr, none);
+}
+
+/* Whoever blocks the signal dies of it all the same. */
+static long
+do_blocked_trap(void)
+{
+	sigset_t	 all;
+
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	return syscall(SYS_setsid);
 }
 
 #ifdef __x86_64__
@@ -338,7 +350,7 @@ static const struct action actions[] = {
 	{ CALL("execve", execve, P("/proc/self/exe"), P(exec_argv),
 	    P(exec_envp)), MARKS, LANDLOCK(1) },
 	{ DO("execveat", do_execveat), MARKS, LANDLOCK(1) },
-	{ DO("fork", do_fork), MARKS },
+	{ DO("fork", do_fork), .ac_flags = LEAVES_MARK | DIES_MUTE },
 	{ DO("vfork", do_vfork), MARKS },
 	{ DO("clone", do_clone), MARKS },
 	{ DO("clone3", do_clone3), MARKS },
@@ -363,6 +375,10 @@ static const struct action actions[] = {
 	{ CALL("setsid", setsid) },
 	{ CALL("setpriority", setpriority, 0, 0, 0) },
 	/* who we are and what binds us */
+	{ CALL("sigaction_trap", rt_sigaction, SIGSYS, P(page), 0, 8) },
+	{ CALL("sigaction_trap_high", rt_sigaction, SIGSYS | 1L << 32, P(page),
+	    0, 8) },
+	{ DO("blocked_trap", do_blocked_trap), .ac_flags = DIES_MUTE },
 	{ CALL("setuid", setuid, 0) },
 	{ CALL("setgid", setgid, 0) },
 	{ CALL("setresuid", setresuid, 0, 0, 0) },
@@ -416,8 +432,8 @@ static const struct action actions[] = {
 	{ CALL("arch_prctl", arch_prctl, 0x1003, P(page)) },
 	{ CALL("iopl", iopl, 0) },
 	{ .ac_name = "open_x32", .ac_call = 0x40000000 | SYS_open,
-	    .ac_args = { P("/etc/passwd"), O_RDONLY } },
-	{ DO("getpid_i386", do_int80), .ac_flags = MAY_FAULT },
+	    .ac_args = { P("/etc/passwd"), O_RDONLY }, .ac_flags = DIES_MUTE },
+	{ DO("getpid_i386", do_int80), .ac_flags = MAY_FAULT | DIES_MUTE },
 #endif
 	{ .ac_name = NULL }
 };

@@ -19,8 +19,8 @@
  * What confinement forbids, tried.  Each role's list of calls is entered the
  * way child.c does it, by a process that holds open whatever would make the
  * forbidden thing easy: a directory, sockets, a pidfd of the test.  Then it
- * does one thing, and must be stopped by a signal or by an error that says
- * so, and leave no mark.  What the role needs must go on to work.
+ * does one thing, and must be stopped by an error that says so, or by a signal
+ * and with a line in the log that names the call, and leave no mark.  What the role needs must go on to work.
  *
  * Two more stages keep the test honest: "bare" does the same without
  * confinement and must not be stopped, and "landlock" enters Landlock only,
@@ -71,6 +71,7 @@ struct outcome {
 	bool	 oc_told;	/* what follows */
 	long	 oc_result;
 	int	 oc_errno;
+	char	 oc_said[256];	/* on standard error */
 };
 
 static char		 world[] = "/tmp/egressd-try.XXXXXX";
@@ -325,14 +326,17 @@ static struct outcome
 attempt(enum stage stage, const struct role *ro, const struct action *ac)
 {
 	struct outcome	 oc = { .oc_told = false };
+	ssize_t		 n;
 	pid_t		 pid;
-	int		 fds[2], status;
+	int		 fds[2], said[2], status;
 
 	if (ac->ac_flags & WITH_SLEEPER)
 		start_sleeper(ro);
-	if (pipe2(fds, O_CLOEXEC) == -1 || (pid = fork()) == -1)
+	if (pipe2(fds, O_CLOEXEC) == -1 ||
+	    pipe2(said, O_CLOEXEC | O_NONBLOCK) == -1 || (pid = fork()) == -1)
 		err(1, "fork");
 	if (pid == 0) {
+		put(said[1], STDERR_FILENO);
 		put(fds[1], FD_REPORT);
 		equip();
 		confine(stage, ro);
@@ -347,6 +351,10 @@ attempt(enum stage stage, const struct role *ro, const struct action *ac)
 			err(1, "waitpid");
 	oc.oc_signal = WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 	oc.oc_status = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+	close(said[1]);
+	n = read(said[0], oc.oc_said, sizeof(oc.oc_said) - 1);
+	oc.oc_said[n > 0 ? n : 0] = '\0';
+	close(said[0]);
 	return oc;
 }
 
@@ -362,14 +370,27 @@ was_stopped(const struct action *ac, const struct outcome *oc)
 	    (oc->oc_errno == EACCES || oc->oc_errno == EPERM);
 }
 
+/* Killed by a filter, and its log says for which call. */
+static bool
+was_named(const struct action *ac, const struct outcome *oc)
+{
+	static const char	 words[] = "t_try: killed by its filter: call ";
+	long			 call = -1;
+
+	if (strncmp(oc->oc_said, words, strlen(words)) != 0)
+		return false;
+	sscanf(oc->oc_said + strlen(words), "%*[a-z0-9_] (%ld)\n", &call);
+	return ac->ac_do != NULL ? call >= 0 : call == ac->ac_call;
+}
+
 static const char *
 describe(const struct outcome *oc)
 {
-	static char	 text[128];
+	static char	 text[512];
 
 	if (oc->oc_signal != 0)
-		snprintf(text, sizeof(text), "it died of signal %d",
-		    oc->oc_signal);
+		snprintf(text, sizeof(text), "it died of signal %d and said "
+		    "\"%s\"", oc->oc_signal, oc->oc_said);
 	else if (!oc->oc_told)
 		snprintf(text, sizeof(text), "it exited with status %d",
 		    oc->oc_status);
@@ -454,7 +475,9 @@ try_role(const struct role *ro, const struct action *ac)
 	world_restore();
 	oc = attempt(STAGE_ROLE, ro, ac);
 	why = may ? NULL : world_change();
-	if (was_stopped(ac, &oc) == may || (may && !oc.oc_told))
+	if (was_stopped(ac, &oc) == may || (may && !oc.oc_told) ||
+	    (oc.oc_signal == SIGSYS && !(ac->ac_flags & DIES_MUTE) &&
+	    !was_named(ac, &oc)))
 		why = describe(&oc);
 	end_sleeper();
 	report(ro->ro_name, ac->ac_name, why);
