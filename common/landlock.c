@@ -24,10 +24,17 @@
 
 #ifdef __linux__
 
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
+
+#include <linux/seccomp.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "log.h"
@@ -54,17 +61,86 @@ static const struct ll_ruleset ll_added[] = {
 	{ 0, 0, 0x3 },		/* 6: abstract sockets, signals to others */
 };
 
+static long
+ll_version(void)
+{
+	return syscall(LL_SYS_CREATE, NULL, 0, LL_ASK_VERSION);
+}
+
+/* Whether the kernel lists Landlock, or -1: it does not say, or not here. */
+static int
+ll_listed(void)
+{
+	char	 buf[512], *p = buf, *name;
+	ssize_t	 n;
+	int	 fd;
+
+	if ((fd = open("/sys/kernel/security/lsm", O_RDONLY | O_CLOEXEC)) == -1)
+		return -1;
+	n = read(fd, buf, sizeof(buf) - 1);
+	close(fd);
+	if (n <= 0)
+		return -1;
+	buf[n] = '\0';
+	while ((name = strsep(&p, ",\n")) != NULL)
+		if (strcmp(name, "landlock") == 0)
+			return 1;
+	return 0;
+}
+
+/* Landlock came with Linux 5.13. */
+static bool
+ll_expected(void)
+{
+	struct utsname	 un;
+	unsigned int	 major, minor;
+
+	return uname(&un) == 0 &&
+	    sscanf(un.release, "%u.%u", &major, &minor) == 2 &&
+	    (major > 5 || (major == 5 && minor >= 13));
+}
+
+/*
+ * A filter of the container that we run in answers in the kernel's place, and
+ * with any error it likes; EPERM is none of the kernel's.
+ */
+const char *
+sandbox_missing(void)
+{
+	static const char	 lacks[] = "this kernel lacks Landlock "
+	    "(CONFIG_SECURITY_LANDLOCK, lsm=landlock)";
+	static const char	 refused[] = "this kernel has Landlock, but a "
+	    "seccomp filter refuses it: let the container's profile permit "
+	    "landlock_create_ruleset and landlock_restrict_self";
+	static const char	 either[] = "Landlock is missing: a seccomp "
+	    "filter such as a container's refuses it "
+	    "(landlock_create_ruleset), or this kernel lacks it";
+	int			 code, listed;
+
+	if (ll_version() >= 1)
+		return NULL;
+	code = errno;
+	if ((listed = ll_listed()) != -1)
+		return listed ? refused : lacks;
+	if (code == EPERM || code == EACCES)
+		return refused;
+	if (code == ENOSYS && ll_expected() &&
+	    prctl(PR_GET_SECCOMP) == SECCOMP_MODE_FILTER)
+		return either;
+	return lacks;
+}
+
 void
 landlock_enter(const struct sandbox *sb)
 {
 	struct ll_ruleset	 rs = { 0, 0, 0 };
+	const char		*why;
 	long			 version, i;
 	int			 fd;
 
-	version = syscall(LL_SYS_CREATE, NULL, 0, LL_ASK_VERSION);
-	if (version < 1)
-		fatal("this kernel lacks Landlock (CONFIG_SECURITY_LANDLOCK, "
-		    "lsm=landlock)");
+	if ((why = sandbox_missing()) != NULL)
+		fatalx("%s", why);
+	version = ll_version();
 	for (i = 0; i < version &&
 	    i < (long)(sizeof(ll_added) / sizeof(ll_added[0])); i++) {
 		rs.fs |= ll_added[i].fs;

@@ -68,6 +68,9 @@ struct identity {
 	const char	*id_root;	/* chroot here */
 };
 
+/* What of it the kernel does not have, or NULL. */
+const char	*sandbox_missing(void);
+
 /* All of these end the process when they cannot do what they say. */
 void	 sandbox_drop(const struct identity *);
 void	 sandbox_limit(const struct sandbox *);

@@ -49,6 +49,12 @@ sandbox_limit(const struct sandbox *sb)
 		fatal("limit of descriptors");
 }
 
+const char *
+sandbox_missing(void)
+{
+	return NULL;
+}
+
 /* No path is unveiled: a started child opens nothing. */
 void
 sandbox_enter(const struct sandbox *sb)

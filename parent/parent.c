@@ -36,6 +36,7 @@
 
 #include "clock.h"
 #include "parent.h"
+#include "sandbox.h"
 
 struct daemon	 d = { .d_client = -1 };
 
@@ -236,6 +237,7 @@ run(struct config *conf)
 {
 	struct runtime	*rt;
 	struct why	 why;
+	const char	*missing;
 
 	d.d_privileged = geteuid() == 0;
 	arc4random_buf(&d.d_life, sizeof(d.d_life));
@@ -247,6 +249,9 @@ run(struct config *conf)
 	peer_init();
 	raise_limits();
 	umask(022);
+	/* Said once, and not by each child. */
+	if ((missing = sandbox_missing()) != NULL)
+		fatalx("%s", missing);
 	if (identity_check(conf, &why) == -1 ||
 	    (rt = runtime_open(conf, NULL, &why)) == NULL) {
 		pid_withdraw();

@@ -697,10 +697,10 @@ CALLS |= {"landlock_create_ruleset": 444, "landlock_restrict_self": 446}
 # What is refused (a call, perhaps only with this first argument), with which
 # error, and what egressd says then.
 LACKING = {
-    "landlock": (("landlock_create_ruleset", None), errno.ENOSYS,
-                 "this kernel lacks Landlock"),
     "landlock_disabled": (("landlock_create_ruleset", None),
                           errno.EOPNOTSUPP, "this kernel lacks Landlock"),
+    "landlock_refused": (("landlock_create_ruleset", None), errno.EPERM,
+                         "has Landlock, but a seccomp filter refuses it"),
     "landlock_rules": (("landlock_restrict_self", None), errno.EPERM,
                        "Landlock: cannot enter"),
     "seccomp": (("seccomp", None), errno.EACCES, "seccomp: "),
@@ -749,6 +749,37 @@ def lacking(what):
         raise Skip(f"the number of {call} on {platform.machine()} is unknown")
     refuses(new_daemon(mode), words, preexec_fn=lambda: refuse_call(
         CALLS[call], argument, error))
+
+
+# What the kernel lists, the error of the call, and what egressd says then: it
+# is another matter for whoever has to change something.
+LISTED = {
+    "without": ("capability,yama", errno.ENOSYS, "this kernel lacks Landlock"),
+    "refused": ("capability,landlock,yama", errno.ENOSYS,
+                "has Landlock, but a seccomp filter refuses it"),
+    "other_name": ("capability,landlocked", errno.EPERM,
+                   "this kernel lacks Landlock"),
+    "unknown": (None, errno.ENOSYS, "Landlock is missing: a seccomp filter"),
+    "unknown_refused": (None, errno.EACCES, "has Landlock, but a seccomp"),
+}
+
+
+@cases.each(LISTED)
+def landlock_listed(what):
+    """A container that refuses Landlock is told from a kernel without."""
+    need_mounts()
+    listed, error, words = LISTED[what]
+    with tempfile.TemporaryDirectory(prefix="egressd-lsm.") as tmp:
+        program = pathlib.Path(tmp, "egressd")
+        program.write_text(f"""#!/bin/sh
+exec unshare --mount sh -c '
+        mount -t tmpfs tmpfs /sys/kernel/security &&
+        {f'echo {listed} > /sys/kernel/security/lsm' if listed else ':'} &&
+        exec {BUILD}/egressd "$@"' egressd "$@"
+""")
+        program.chmod(0o755)
+        refuses(Daemon(program=program), words, preexec_fn=lambda: refuse_call(
+            CALLS["landlock_create_ruleset"], None, error))
 
 
 adopt()
