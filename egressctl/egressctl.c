@@ -115,6 +115,7 @@ main(int argc, char *argv[])
 	/* A reader that goes away ends us quietly, whatever we inherited. */
 	signal(SIGPIPE, SIG_DFL);
 	setlocale(LC_CTYPE, "");
+	paths_init();
 	in.in_socket = default_socket();
 
 	if (argc < 2) {

@@ -262,11 +262,12 @@ struct parser {
 };
 
 /* paths.c */
-extern const char	path_egressd[];
-extern const char	path_box[];
-extern const char	path_conf[];
-extern const char	path_socket[];
-extern const char	path_profiles[];
+extern const char	*path_egressd;
+extern const char	*path_box;
+extern const char	 path_conf[];
+extern const char	 path_socket[];
+extern const char	 path_profiles[];
+void	 paths_init(void);
 
 /* attack.c */
 void	 attack_option(struct invocation *, int, const char *);

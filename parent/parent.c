@@ -320,6 +320,7 @@ main(int argc, char *argv[])
 	int		 ch;
 
 	open_standard();
+	paths_init();
 	d.d_conf_path = path_conf;
 	while ((ch = getopt(argc, argv, "C:df:ns:v")) != -1)
 		switch (ch) {

@@ -31,10 +31,11 @@
 #include "ipc.h"
 #include "log.h"
 
-extern const char	path_libexec[];	/* where the programs are */
-extern const char	path_run[];	/* where the chroots are */
-extern const char	path_conf[];
-extern const char	path_socket[];
+extern const char	*path_libexec;	/* where the programs are */
+extern const char	*path_run;	/* where the chroots are */
+extern const char	 path_conf[];
+extern const char	 path_socket[];
+void	 paths_init(void);
 
 /* What an attempt ends in when it does not succeed: a text for people. */
 struct why {

@@ -130,6 +130,28 @@ def install(root, *before):
 
 
 @cases.case
+def moved():
+    """A copy of the tree runs its own programs: the original is hidden."""
+    if os.geteuid() != 0:
+        raise Skip("only root can mount")
+    with tempfile.TemporaryDirectory(prefix="egressd-moved.") as tmp:
+        tree = pathlib.Path(tmp, "first")
+        tree.mkdir()
+        run(["cp", "-a", *(BUILD / name for name in
+                           ("egressd", "egressctl", "libexec")), tree])
+        tree = tree.rename(tree.with_name("second"))
+        conf = pathlib.Path(tmp, "conf")
+        conf.write_text('uids 61200 - 61299\naudit file '
+                        f'"{tmp}/audit"\npolicy "none" {{ }}\n')
+        conf.chmod(0o600)
+        done = run(["unshare", "--mount", "sh", "-c",
+                    'mount -t tmpfs tmpfs "$0" && exec "$@"', BUILD,
+                    tree / "egressctl", "run", "-f", conf, "-p", "none", "--",
+                    "echo", "in the sandbox"], cwd=tmp)
+        assert "in the sandbox" in done.stdout.splitlines(), done.stdout
+
+
+@cases.case
 def installed():
     """What `make install` puts under DESTDIR runs from PREFIX."""
     with tempfile.TemporaryDirectory() as tmp:
@@ -143,6 +165,7 @@ def installed():
         program = root / "opt/egressd/sbin/egressd"
         assert b"/opt/egressd/libexec" in program.read_bytes()
         assert str(TOP).encode() + b"/build" not in program.read_bytes()
+        assert b"/proc/self/exe" not in program.read_bytes()
         done = run([program, "-n", "-f", root / "etc/egressd.conf"])
         assert done.stdout.strip() == "configuration OK", done.stdout
 
