@@ -138,7 +138,7 @@ op_log_level(struct client *cl, struct request *rq)
 	struct jsonw	*w;
 	const char	*body;
 	size_t		 len;
-	uint8_t		 level;
+	uint8_t		 level = 0;
 
 	if (request_level(rq, &level) == -1)
 		return -1;

@@ -232,7 +232,7 @@ TEST(several_in_one_datagram)
 
 TEST(no_packet)
 {
-	uint8_t	 p[64];
+	uint8_t	 p[64] = { 0 };
 
 	len = 0;
 	check_nothing();

@@ -169,7 +169,7 @@ TEST(fields_of_an_operation)
 
 TEST(level)
 {
-	uint8_t	 level;
+	uint8_t	 level = 0;
 
 	CHECK_INT(parse_whole("{\"op\":\"x\",\"level\":\"debug\"}"), 0);
 	CHECK_INT(request_level(&rq, &level), 0);
