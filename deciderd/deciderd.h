@@ -110,6 +110,7 @@ struct decider {
 	struct curl_slist	 de_headers[HEADERS_MAX];
 	uint64_t		 de_rest_until_ms;
 	bool			 de_afresh;	/* by a new connection */
+	bool			 de_shares;	/* one for all: HTTP/2 */
 	struct stream		*de_stream;
 };
 TAILQ_HEAD(deciders, decider);

@@ -206,9 +206,11 @@ call_done(struct call *ca, CURLcode code)
 	struct question	*qu = ca->ca_question;
 	struct text	*tx = &ca->ca_answer;
 	struct reply	 rp;
-	long		 status = 0;
+	long		 status = 0, version = CURL_HTTP_VERSION_NONE;
 
 	curl_easy_getinfo(ca->ca_easy, CURLINFO_RESPONSE_CODE, &status);
+	curl_easy_getinfo(ca->ca_easy, CURLINFO_HTTP_VERSION, &version);
+	qu->qu_decider->de_shares = version == CURL_HTTP_VERSION_2_0;
 	if (ca->ca_huge)
 		question_finish(qu, ANSWER_BAD_RETURN,
 		    "it sent more than %d bytes", REPLY_LEN);
@@ -252,7 +254,8 @@ set_transport(struct call *ca, struct decider *de)
 	SET(NOPROXY, "*");
 	SET(NETRC, (long)CURL_NETRC_IGNORED);
 	SET(HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-	SET(PIPEWAIT, 1L);
+	/* In libcurl 8.14 those that wait for HTTP/1 wait until it is over. */
+	SET(PIPEWAIT, de->de_shares ? 1L : 0L);
 	SET(FRESH_CONNECT, de->de_afresh ? 1L : 0L);
 	de->de_afresh = false;
 	SET(CAPATH, NULL);

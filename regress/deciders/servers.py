@@ -706,13 +706,14 @@ def too_many():
 
 @cases.case
 def http2():
-    """Where the server speaks it, questions share a connection."""
+    """Where the server is known to speak it, questions share a connection."""
     cert, key = authority("root").leaf("localhost", "127.0.0.1")
     with H2(cert, key) as server:
         decider = {"name": "guard", "kind": "DECIDER_WEBHOOK",
                    "trust": trust(),
                    "url": f"https://127.0.0.1:{server.tls}/answer"}
         with Deciderd(decider) as d:
+            d.gives("guard", "ALLOW")
             for _ in range(20):
                 d.put("guard")
             answers = [d.answer() for _ in range(20)]
