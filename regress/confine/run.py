@@ -159,7 +159,8 @@ class Holdings:
         self.files = {daemon.audit: "audit file", daemon.stderr: "log",
                       daemon.socket.with_suffix(".pid"): "pid file",
                       "/dev/null": "null",
-                      "anon_inode:[eventpoll]": "epoll"}
+                      "anon_inode:[eventpoll]": "epoll",
+                      "anon_inode:[eventfd]": "libcurl's alarm"}
         self.ports = {port: f"listener {written}"
                       for written, port in daemon.ports.items()}
         self.links = {name: open_files(pid) for name, pid in pids.items()}
@@ -193,9 +194,15 @@ class Holdings:
                                                  ["a stranger"])])
 
     def words(self):
-        return {name: Counter(self.word(fd, link)
-                              for fd, link in links.items())
-                for name, links in self.links.items()}
+        words = {name: Counter(self.word(fd, link)
+                               for fd, link in links.items())
+                 for name, links in self.links.items()}
+        # libcurl wakes itself by a pair or, newer, by an event.
+        pair = Counter({"to deciderd": 2})
+        if pair <= words["deciderd"]:
+            words["deciderd"] += Counter({"libcurl's alarm": 1})
+            words["deciderd"] -= pair
+        return words
 
 
 def wired(sessions, controls=1, **more):
@@ -212,8 +219,7 @@ def wired(sessions, controls=1, **more):
                     *(f"to {name}" for name in SHARED[1:])],
         "recorder": [*child, "audit file", "to policyd", *engines],
         "dialer": [*child, "to policyd", *engines],
-        # The pair is libcurl's, to wake itself.
-        "deciderd": [*child, "to policyd", "to deciderd", "to deciderd"],
+        "deciderd": [*child, "to policyd", "libcurl's alarm"],
         "k8sd": [*child, "to policyd"],
         **{name: [*child, "to policyd", "to recorder", "to dialer",
                   f"listener {PORTS[name]}"] for name in sessions},
