@@ -119,8 +119,8 @@ io_pause(struct io *io)
 bool
 io_pending(const struct io *io)
 {
-	return io->io_ssl != NULL &&
-	    (io->io_ahead != NULL || SSL_has_pending(io->io_ssl));
+	return io->io_ssl != NULL && (io->io_ahead != NULL ||
+	    io_within_record(io) || SSL_pending(io->io_ssl) > 0);
 }
 
 void

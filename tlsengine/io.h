@@ -74,11 +74,14 @@ struct io {
 	bool			 io_dirty;	/* to be sent this turn */
 	bool			 io_more;	/* to be read next turn */
 	bool			 io_ending;	/* on_drain when all is out */
-	int			 io_alert;	/* last fatal alert of the peer */
+	int			 io_alert;	/* of the peer, or -1 */
 	unsigned char		*io_ahead;	/* records not looked at yet */
 	size_t			 io_aheadpos;
 	size_t			 io_aheadlen;
 	bool			 io_drained;	/* no more until an event */
+	uint8_t			 io_headlen;	/* of a record's header, taken */
+	uint16_t		 io_bodyleft;	/* of its body, not taken yet */
+	bool			 io_maybe_alert;	/* in the clear */
 	unsigned char		*io_out;	/* waits to be written */
 	size_t			 io_outpos;
 	size_t			 io_outlen;
@@ -151,6 +154,7 @@ void	 io_read_on(void);
 /* Between io.c and io_tls.c. */
 extern struct blocks	 io_blocks;
 int	 io_tls_init(void);
+bool	 io_within_record(const struct io *);
 void	 io_break(struct io *, const char *);
 void	 io_shake_hands(struct io *);
 ssize_t	 io_read_tls(struct io *, void *, size_t);

@@ -35,26 +35,51 @@
 #include "io.h"
 
 #define TLS_ALERT	21
-#define RECORD_HEADER	5
-#define ALERT_RECORD	7	/* header, level, description */
+#define RECORD_HEADER	5	/* kind, version, length */
+#define RECORD_LENGTH	3	/* where it is in the header */
+#define ALERT_BODY	2	/* level, description */
 
 static BIO_METHOD	*io_method;
 
-/* It may come alone, or behind what is there to please middleboxes. */
+/*
+ * Where records begin and end among the bytes that the library takes, which
+ * does not say in every version whether it has part of one.  The alert of a
+ * client may come alone, or behind what is there to please middleboxes.
+ */
 static void
-io_look_for_alert(struct io *io, const unsigned char *p, size_t len)
+io_follow(struct io *io, const unsigned char *p, size_t len)
 {
-	size_t	 record;
+	size_t	 n;
 
-	while (io->io_handshake && len >= ALERT_RECORD) {
-		record = RECORD_HEADER + (p[3] << 8 | p[4]);
-		if (p[0] == TLS_ALERT && record == ALERT_RECORD)
-			io->io_alert = p[6];
-		if (record > len)
-			break;
-		p += record;
-		len -= record;
+	while (len > 0) {
+		if (io->io_headlen == 0 && io->io_bodyleft > 0) {
+			n = len < io->io_bodyleft ? len : io->io_bodyleft;
+			if (n == io->io_bodyleft && io->io_maybe_alert)
+				io->io_alert = p[n - 1];
+			io->io_bodyleft -= n;
+		} else {
+			n = 1;
+			if (io->io_headlen == 0)
+				io->io_maybe_alert = io->io_handshake &&
+				    *p == TLS_ALERT;
+			else if (io->io_headlen >= RECORD_LENGTH)
+				io->io_bodyleft = io->io_bodyleft << 8 | *p;
+			if (++io->io_headlen == RECORD_HEADER) {
+				io->io_headlen = 0;
+				io->io_maybe_alert &=
+				    io->io_bodyleft == ALERT_BODY;
+			}
+		}
+		p += n;
+		len -= n;
 	}
+}
+
+/* The library has part of a record, and no event will tell of it. */
+bool
+io_within_record(const struct io *io)
+{
+	return io->io_headlen > 0 || io->io_bodyleft > 0;
 }
 
 /* What has come, be it many records. */
@@ -78,7 +103,6 @@ io_fetch(struct io *io)
 	}
 	io->io_aheadlen = n;
 	io->io_drained = n < IO_BLOCK;
-	io_look_for_alert(io, io->io_ahead, n);
 	return n;
 }
 
@@ -96,6 +120,7 @@ io_bio_read(BIO *bio, char *buf, int len)
 	}
 	n = (size_t)len < io->io_aheadlen ? (size_t)len : io->io_aheadlen;
 	memcpy(buf, io->io_ahead + io->io_aheadpos, n);
+	io_follow(io, io->io_ahead + io->io_aheadpos, n);
 	io->io_aheadpos += n;
 	io->io_aheadlen -= n;
 	if (io->io_aheadlen == 0) {
@@ -176,13 +201,16 @@ tls_reason(void)
 	return text != NULL ? text : "connection closed";
 }
 
-/* An alert that was encrypted, as the library saw it. */
+/*
+ * An alert that was encrypted, as the library saw it.  LibreSSL reports those
+ * that it sends in the same way; the first one is what the other side said.
+ */
 static void
 io_alert_of_library(struct io *io)
 {
 	int	 reason = ERR_GET_REASON(ERR_peek_error());
 
-	if (reason > SSL_AD_REASON_OFFSET &&
+	if (io->io_alert == -1 && reason > SSL_AD_REASON_OFFSET &&
 	    reason <= SSL_AD_REASON_OFFSET + UINT8_MAX)
 		io->io_alert = reason - SSL_AD_REASON_OFFSET;
 }
@@ -256,7 +284,12 @@ io_read_tls(struct io *io, void *buf, size_t len)
 {
 	int	 n;
 
-	n = SSL_read(io->io_ssl, buf, len > INT32_MAX ? INT32_MAX : (int)len);
+	/* LibreSSL wants to be asked again after an empty record. */
+	do
+		n = SSL_read(io->io_ssl, buf, len > INT32_MAX ? INT32_MAX :
+		    (int)len);
+	while (n <= 0 && io->io_ahead != NULL &&
+	    SSL_want(io->io_ssl) == SSL_READING);
 	if (n > 0)
 		return n;
 	if (io_waits(io)) {

@@ -61,7 +61,7 @@ STRANGERS = {
     "address": (lambda: authority().leaf("127.0.0.1"), "hostname"),
     "unknown_root": (lambda: authority("unknown").leaf(GOOD), "issuer"),
     "expired": (lambda: authority().leaf(GOOD, days=-1), "expired"),
-    "self_signed": (self_signed, "self-signed"),
+    "self_signed": (self_signed, "signed certificate"),
 }
 
 

@@ -54,6 +54,7 @@ static int		 wire;		/* the peer's end */
 static size_t		 takes;		/* bytes that the socket still does */
 static bool		 permitted;	/* by the barrier */
 static int		 nsends, nreads, ndrains, nsecure, nerrors;
+static bool		 refuses;	/* the peer, in the handshake */
 static unsigned char	 sent[256 * 1024], got[256 * 1024];
 static size_t		 nsent, ngot;
 
@@ -108,7 +109,7 @@ static void
 on_secure(struct io *i, const char *why)
 {
 	(void)i;
-	CHECK(why == NULL);
+	CHECK((why != NULL) == refuses);
 	nsecure++;
 }
 
@@ -263,17 +264,17 @@ start_clear(void)
 	permitted = true;
 	nsends = nreads = ndrains = nsecure = nerrors = 0;
 	nsent = ngot = 0;
+	refuses = false;
 	peer = NULL;
 	io_init(&io, base, fds[0], &ops, NULL);
 }
 
 /* The first `pre' bytes of the hello were read before TLS began. */
 static void
-start_with(int version, size_t pre)
+start_hello(int version, size_t pre)
 {
 	unsigned char	 hello[4096];
 	SSL		*ssl;
-	int		 i;
 
 	start_clear();
 	CHECK((peer = SSL_new(cctx)) != NULL);
@@ -289,6 +290,14 @@ start_with(int version, size_t pre)
 	SSL_do_handshake(peer);
 	CHECK_INT(BIO_read(from_peer, hello, pre), pre);
 	CHECK_INT(io_secure(&io, ssl, hello, pre), 0);
+}
+
+static void
+start_with(int version, size_t pre)
+{
+	int	 i;
+
+	start_hello(version, pre);
 	for (i = 0; i < 4; i++) {
 		deliver(ANY);
 		settle();

@@ -349,6 +349,45 @@ TEST(half_a_record)
 	stop();
 }
 
+/* A record ends where its length says, however its bytes come. */
+TEST(byte_by_byte)
+{
+	start();
+	peer_writes(300);
+	while (deliver(1) == 1) {
+		CHECK_INT(reads_all(), -1);
+		CHECK_INT(errno, EAGAIN);
+		CHECK(io_pending(&io) == (ngot != nsent));
+	}
+	check_arrived();
+	CHECK(!io_pending(&io));
+	stop();
+}
+
+/* A client that rejects our CA says so in the clear, even in pieces. */
+TEST(alert_in_pieces)
+{
+	static const unsigned char	 ccs[] = { 20, 3, 3, 0, 1, 1 },
+	    alert[] = { 21, 3, 3, 0, 2, 2, 48 };
+	size_t				 i;
+
+	start_hello(TLS1_3_VERSION, 100);
+	deliver(ANY);
+	settle();
+	refuses = true;
+	CHECK_INT(write(wire, ccs, sizeof(ccs)), sizeof(ccs));
+	for (i = 0; i < sizeof(alert); i++) {
+		settle();
+		CHECK_INT(nsecure, 0);
+		CHECK_INT(io.io_alert, -1);
+		CHECK_INT(write(wire, alert + i, 1), 1);
+	}
+	settle();
+	CHECK_INT(nsecure, 1);
+	CHECK_INT(io.io_alert, 48);
+	stop();
+}
+
 TEST(end_behind_records)
 {
 	start();

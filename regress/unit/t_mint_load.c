@@ -58,7 +58,7 @@ add_cert(struct text *out, X509 *cert)
 }
 
 static void
-add_key(struct text *out, EVP_PKEY *key, const char *passphrase)
+add_key(struct text *out, EVP_PKEY *key, char *passphrase)
 {
 	BIO	*bio = BIO_new(BIO_s_mem());
 
