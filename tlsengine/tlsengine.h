@@ -169,6 +169,7 @@ struct exchange {
 	bool			 ex_raw;	/* a connection, not a request */
 	bool			 ex_request_end;
 	bool			 ex_retried;
+	bool			 ex_redialled;	/* without a TLS session */
 	bool			 ex_heard;	/* of the origin, a byte */
 	bool			 ex_answered;	/* a head went to the client */
 	bool			 ex_upgraded;
@@ -276,6 +277,8 @@ struct upstream {
 	bool			 up_open;	/* up_io is in use */
 	bool			 up_reused;
 	bool			 up_h1_only;	/* for an upgrade */
+	bool			 up_offered;	/* a TLS session to resume */
+	bool			 up_again;	/* it failed for that */
 	struct exchanges	 up_waiters;	/* until it is ready */
 	struct timer		 up_timer;
 	bool			 up_dead;	/* freed in a turn of its own */
@@ -444,6 +447,7 @@ void		 overdue_remove(struct exchange *);
 
 /* upstream_tls.c */
 int		 upstream_secure(struct upstream *);
+bool		 upstream_forget_session(struct upstream *);
 bool		 upstream_chose_h2(struct upstream *);
 bool		 place_may_speak_h2(const struct place *);
 bool		 place_speaks_h2(const struct place *);

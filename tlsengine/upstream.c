@@ -89,7 +89,7 @@ upstream_drop(struct upstream *up)
 	event_active(&bury, EV_TIMEOUT, 1);
 }
 
-/* The connection will not be; whoever waits for it hears why. */
+/* The connection will not be; whoever waits for it hears why, or has another. */
 static void
 up_fail(struct upstream *up, const char *reason, const char *detail)
 {
@@ -104,7 +104,14 @@ up_fail(struct upstream *up, const char *reason, const char *detail)
 	while ((ex = TAILQ_FIRST(&up->up_waiters)) != NULL) {
 		TAILQ_REMOVE(&up->up_waiters, ex, ex_waits);
 		ex->ex_up = NULL;
-		exchange_no_upstream(ex, why);
+		if (!up->up_again || ex->ex_redialled) {
+			exchange_no_upstream(ex, why);
+			continue;
+		}
+		ex->ex_redialled = true;
+		/* Else the verdict is to come, and asks for it. */
+		if (ex->ex_state != EX_VERDICT)
+			upstream_want(ex);
 	}
 }
 
@@ -314,8 +321,10 @@ up_on_secure(struct io *io, const char *why)
 		if (verdict != X509_V_OK)
 			up_fail(up, "upstream_untrusted",
 			    X509_verify_cert_error_string(verdict));
-		else
+		else {
+			up->up_again = upstream_forget_session(up);
 			up_fail(up, "upstream_unreachable", why);
+		}
 		return;
 	}
 	up_connected(up);

@@ -178,13 +178,30 @@ upstream_secure(struct upstream *up)
 	    SSL_set_alpn_protos(ssl, alpn_h1, sizeof(alpn_h1) - 1) != 0)
 		goto fail;
 	if (kn != NULL && kn->kn_session != NULL)
-		SSL_set_session(ssl, kn->kn_session);
+		up->up_offered = SSL_set_session(ssl, kn->kn_session) == 1;
 	up->up_state = UP_HANDSHAKE;
 	ERR_clear_error();
 	return io_secure(&up->up_io, ssl, NULL, 0);
 fail:
 	SSL_free(ssl);
 	return -1;
+}
+
+/*
+ * Whether a handshake that failed may succeed without the session that was
+ * offered: LibreSSL insists on its version, and the origin may have another
+ * by now; some origins fail on what they do not know.
+ */
+bool
+upstream_forget_session(struct upstream *up)
+{
+	struct known	*kn = known_of(&up->up_place);
+
+	if (kn != NULL && up->up_offered) {
+		SSL_SESSION_free(kn->kn_session);
+		kn->kn_session = NULL;
+	}
+	return up->up_offered;
 }
 
 /* Whether it does, or nobody has found out yet. */

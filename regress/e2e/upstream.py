@@ -20,6 +20,7 @@ or hostile; and addresses that are nobody's business."""
 
 import pathlib
 import socket
+import ssl
 import sys
 import threading
 
@@ -138,6 +139,55 @@ def tls_on_the_clear():
             got = wire.ask(both.get())
             assert got.status == 502, got
         assert both.gate.final(path="/")["kind"] == "request_failed"
+
+
+def refuse_handshakes(origin, count):
+    """The next so many connections hear that it has failed."""
+    run, left = origin.run, iter(range(count))
+
+    def refusing(sock, peer):
+        if next(left, None) is None:
+            run(sock, peer)
+            return
+        with sock:
+            sock.recv(4096)
+            sock.sendall(b"\x15\x03\x03\x00\x02\x02\x28")
+            origin.failed.append(peer)
+    origin.run = refusing
+
+
+# Whether there is a session to resume, how many handshakes fail, and what
+# becomes of the request after how many of them.
+FAILING = {"with": (True, 1, 200, 2), "without": (False, 1, 502, 1),
+           "twice": (True, 2, 502, 2)}
+
+
+@cases.each(FAILING)
+def session_refused(how):
+    """A session that an origin fails on is forgotten, and once more tried."""
+    known, count, status, tried = FAILING[how]
+    with pair(once(answer())) as both, both.open() as wire:
+        if known:
+            assert wire.ask(both.get("/1")).status == 200
+        before = len(both.origin.accepted)
+        refuse_handshakes(both.origin, count)
+        assert wire.ask(both.get("/2")).status == status
+        assert len(both.origin.accepted) - before == tried
+        assert wire.ask(both.get("/3")).status == 200
+        both.gate.verified()
+
+
+@cases.case
+def session_of_another_version():
+    """The origin has TLS 1.3 now, and had not when the session was made."""
+    with pair(once(answer())) as both, both.open() as wire:
+        context = both.origin.context
+        context.maximum_version = ssl.TLSVersion.TLSv1_2
+        assert wire.ask(both.get("/1")).status == 200
+        context.maximum_version = ssl.TLSVersion.TLSv1_3
+        context.minimum_version = ssl.TLSVersion.TLSv1_3
+        for path in ("/2", "/3"):
+            assert wire.ask(both.get(path)).status == 200, path
 
 
 @cases.case
