@@ -127,6 +127,10 @@ conn_secure(struct conn *cn, const struct hello *he)
 			return;
 		}
 		name_by_client(cn, name);
+		if (!io_takes_name(he->he_name, he->he_namelen)) {
+			conn_not_http(cn, "tls_name_unsupported");
+			return;
+		}
 	} else if (!cn->cn_named)
 		name_by_address(cn);
 	if (!settings.st_asks || asked || !conn_ask(cn))

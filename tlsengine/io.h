@@ -102,6 +102,12 @@ void	 io_resume(struct io *);
 int	 io_secure(struct io *, SSL *, void *, size_t);
 
 /*
+ * Whether the TLS library takes a name, said by a client or to an origin:
+ * LibreSSL wants no underscore and no dot at the end, and ends a handshake.
+ */
+bool	 io_takes_name(const char *, size_t);
+
+/*
  * One that has had its share of a turn goes on in the next: on_read is called
  * after all others were looked at.
  */

@@ -192,6 +192,18 @@ io_tls_init(void)
 
 /* ---- the handshake ------------------------------------------------------- */
 
+bool
+io_takes_name(const char *name, size_t len)
+{
+#ifdef LIBRESSL_VERSION_NUMBER
+	return memchr(name, '_', len) == NULL &&
+	    (len == 0 || name[len - 1] != '.');
+#else
+	(void)name, (void)len;
+	return true;
+#endif
+}
+
 static const char *
 tls_reason(void)
 {

@@ -287,6 +287,9 @@ tlsengine_dialer_dialed(struct ipc *ip, const union msg *m)
 	timer_set(&up->up_timer, settings.st_handshake_ms);
 	if (up->up_place.pc_scheme != URL_HTTPS)
 		up_connected(up);
+	else if (!io_takes_name(up->up_place.pc_host,
+	    strlen(up->up_place.pc_host)))
+		up_fail(up, "tls_name_unsupported", NULL);
 	else if (upstream_secure(up) == -1)
 		up_fail(up, "upstream_unreachable", "out of memory");
 	return 0;

@@ -17,18 +17,30 @@
 """The gate as a client meets it: connections to it, bytes in, answers out."""
 
 import contextlib
+import functools
 import json
+import pathlib
+import re
 import socket
 import ssl
 import struct
 
-from daemon import SANITIZED, WAIT_S, Daemon, until
+from case import run
+from daemon import BUILD, SANITIZED, WAIT_S, Daemon, until
 from origin import authority
 from standin_origin import StandinOrigin
 
 GOOD = "api.good.test"
 EVIL = "evil.test"
 FINAL = ("request_denied", "request_closed", "request_failed")
+
+
+@functools.cache
+def libressl():
+    """Whether the engine was built with it, which has limits of its own."""
+    out = run(["ldd", BUILD / "libexec/egressd-tlsengine"]).stdout
+    path = re.search(r"libcrypto\S* => (\S+)", out)[1]
+    return b"LibreSSL" in pathlib.Path(path).read_bytes()
 
 
 class Answer:
