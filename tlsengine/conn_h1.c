@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "h2.h"
 #include "policy.h"
 #include "tlsengine.h"
 
@@ -78,6 +79,18 @@ conn_request(struct conn *cn, size_t len)
 	exchange_open(ex, mismatch);
 }
 
+/*
+ * HTTP/2 with prior knowledge (RFC 9113, 3.3), as insecure gRPC speaks it.
+ * With TLS it is ALPN that says so, and behind a request the preface is a
+ * second protocol on one connection: refused like any bad head.
+ */
+static bool
+conn_knows_h2(const struct conn *cn, size_t len)
+{
+	return cn->cn_io.io_ssl == NULL && cn->cn_requests == 0 &&
+	    len == H2_PREFACE_HEAD && memcmp(cn->cn_in, h2_preface, len) == 0;
+}
+
 /* A head begins at cn_in[0]. */
 void
 conn_head(struct conn *cn)
@@ -96,6 +109,10 @@ conn_head(struct conn *cn)
 		if (cn->cn_inlen > 0) {
 			len = h1_scan(&cn->cn_scan, (char *)cn->cn_in,
 			    cn->cn_inlen, &he);
+			if (len > 0 && conn_knows_h2(cn, len)) {
+				conn_h2_begin(cn);
+				return;
+			}
 			if (len > 0) {
 				conn_request(cn, len);
 				return;

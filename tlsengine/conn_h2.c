@@ -411,7 +411,20 @@ const struct client_ops client_h2 = {
 	.tunnel = client_tunnel,
 };
 
-/* The handshake has settled on HTTP/2. */
+/* In the clear the preface was read as if it were a request's head. */
+static void
+conn_h2_ahead(struct conn *cn)
+{
+	unsigned char	*in = cn->cn_in;
+	size_t		 len = cn->cn_inlen;
+
+	cn->cn_in = NULL;
+	cn->cn_inlen = 0;
+	h2_read_ahead(cn->cn_h2, in, len);
+	blocks_put(&in_blocks, in);
+}
+
+/* The handshake, or the client's first bytes, have settled on HTTP/2. */
 void
 conn_h2_begin(struct conn *cn)
 {
@@ -420,6 +433,10 @@ conn_h2_begin(struct conn *cn)
 		return;
 	}
 	cn->cn_state = CONN_H2;
+	if (cn->cn_in != NULL)
+		conn_h2_ahead(cn);
+	if (cn->cn_dead)
+		return;
 	conn_h2_timer(cn);
 	h2_send(cn->cn_h2);
 	io_resume(&cn->cn_io);

@@ -155,6 +155,15 @@ h2_read(struct h2 *h2)
 	h2_send(h2);
 }
 
+void
+h2_read_ahead(struct h2 *h2, const unsigned char *p, size_t len)
+{
+	h2->h2_inside = true;
+	h2_take(h2, p, len);
+	h2->h2_inside = false;
+	h2_send(h2);
+}
+
 /* ---- its beginning ------------------------------------------------------- */
 
 static void

@@ -250,6 +250,8 @@ void		 h2_free(struct h2 *);
 /* From io_ops: bytes are there; there is room to send. */
 void		 h2_read(struct h2 *);
 void		 h2_send(struct h2 *);
+/* Bytes that were read before this was known for HTTP/2. */
+void		 h2_read_ahead(struct h2 *, const unsigned char *, size_t);
 /* Bytes that wait go to the io now; nothing else happens. */
 void		 h2_push(struct h2 *);
 /* No new streams, please. */
@@ -293,6 +295,7 @@ h2_is_idle(const struct h2 *h2, int32_t id)
 
 /* h2.c: what a client says first. */
 #define H2_PREFACE_LEN	24
+#define H2_PREFACE_HEAD	18	/* of these, a head to HTTP/1 */
 extern const char	 h2_preface[];
 /* on_broken is due; and the peer is told with a GOAWAY. */
 void		 h2_break(struct h2 *, const char *);

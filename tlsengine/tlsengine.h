@@ -279,6 +279,7 @@ struct upstream {
 	bool			 up_h1_only;	/* for an upgrade */
 	bool			 up_offered;	/* a TLS session to resume */
 	bool			 up_again;	/* it failed for that */
+	bool			 up_prior;	/* HTTP/2 in the clear */
 	struct exchanges	 up_waiters;	/* until it is ready */
 	struct timer		 up_timer;
 	bool			 up_dead;	/* freed in a turn of its own */
@@ -464,6 +465,7 @@ void		 upstream_h2_lost(struct upstream *, const char *);
 void		 upstream_h2_rest(struct upstream *);
 /* upstream_pool.c */
 unsigned int	 place_bucket(const struct place *);
+bool		 upstream_prior(const struct exchange *);
 void		 upstream_init(void);
 bool		 upstream_kept(const struct exchange *);
 struct upstream	*upstream_take(struct exchange *);

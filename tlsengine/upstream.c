@@ -254,10 +254,12 @@ upstream_dial(struct exchange *ex)
 	up->up_state = UP_DIAL;
 	up->up_place = ex->ex_place;
 	up->up_h1_only = ex->ex_raw || ex->ex_request.hd_upgrade.s != NULL;
+	up->up_prior = upstream_prior(ex);
 	TAILQ_INIT(&up->up_waiters);
 	upstream_wait(up, ex);
 	timer_init(&up->up_timer, child_base, up_on_timer, up);
-	if (!up->up_h1_only && place_may_speak_h2(&up->up_place))
+	if (up->up_prior ||
+	    (!up->up_h1_only && place_may_speak_h2(&up->up_place)))
 		upstream_opening(up);
 	LIST_INSERT_HEAD(&dials[up->up_id % DIALS], up, up_hash);
 	return up->up_id;

@@ -199,17 +199,19 @@ on_late(struct h2_stream *hs)
 }
 
 static int
-put_head(const struct h1_out_request *or)
+put_head(const struct h1_out_request *or, uint8_t url_scheme)
 {
+	const char		*scheme = url_scheme == URL_HTTPS ? "https" :
+	    "http";
 	static struct h1_field	 fields[H1_FIELDS_MAX];
 	struct h1_out_request	 ws = *or;
 
 	if (or->or_upgrade.s == NULL)
-		return h2_nv_request(&nv, or, "https", 0);
+		return h2_nv_request(&nv, or, scheme, 0);
 	ws.or_fields = fields;
 	ws.or_nfields = websocket_without_key(fields, or->or_fields,
 	    or->or_nfields);
-	return h2_nv_request(&nv, &ws, "https", 1);
+	return h2_nv_request(&nv, &ws, scheme, 1);
 }
 
 static int
@@ -219,8 +221,9 @@ up_request(struct exchange *ex, const struct h1_out_request *or)
 	struct h2_stream	*hs;
 
 	up->up_using++;
-	if (put_head(or) == -1 || (hs = h2_open(up->up_h2, &nv,
-	    or->or_framing == H1_NONE && or->or_upgrade.s == NULL)) == NULL)
+	if (put_head(or, ex->ex_place.pc_scheme) == -1 ||
+	    (hs = h2_open(up->up_h2, &nv, or->or_framing == H1_NONE &&
+	    or->or_upgrade.s == NULL)) == NULL)
 		return -1;
 	hs->hs_ex = ex;
 	ex->ex_answers = hs;

@@ -74,11 +74,23 @@ upstream_unlist(struct upstream *up)
 
 /* ---- to be had ----------------------------------------------------------- */
 
+/*
+ * In the clear nothing tells which version an origin speaks: it is spoken to
+ * as the client has spoken.  A WebSocket has HTTP/1 to be opened with.
+ */
+bool
+upstream_prior(const struct exchange *ex)
+{
+	return ex->ex_asks != NULL && ex->ex_place.pc_scheme == URL_HTTP &&
+	    ex->ex_request.hd_upgrade.s == NULL;
+}
+
 static bool
 up_serves(const struct upstream *up, const struct exchange *ex)
 {
 	return up->up_generation == generation &&
 	    place_same(&up->up_place, &ex->ex_place) &&
+	    up->up_prior == upstream_prior(ex) &&
 	    (up->up_h2 == NULL || upstream_h2_serves(up, ex));
 }
 
@@ -103,7 +115,7 @@ may_share(const struct exchange *ex)
 {
 	if (ex->ex_raw || ex->ex_request.hd_upgrade.s != NULL)
 		return false;
-	return place_speaks_h2(&ex->ex_place) ||
+	return upstream_prior(ex) || place_speaks_h2(&ex->ex_place) ||
 	    (ex->ex_asks != NULL && place_may_speak_h2(&ex->ex_place));
 }
 

@@ -221,7 +221,7 @@ place_speaks_h2(const struct place *pc)
 	return kn != NULL && kn->kn_h2;
 }
 
-/* What the handshake has settled on.  Without TLS it is HTTP/1. */
+/* What the handshake has settled on; without TLS, what the client speaks. */
 bool
 upstream_chose_h2(struct upstream *up)
 {
@@ -230,7 +230,7 @@ upstream_chose_h2(struct upstream *up)
 	bool			 h2;
 
 	if (up->up_io.io_ssl == NULL || up->up_h1_only)
-		return false;
+		return up->up_prior;
 	SSL_get0_alpn_selected(up->up_io.io_ssl, &name, &len);
 	h2 = len == 2 && memcmp(name, "h2", 2) == 0;
 	known_make(&up->up_place)->kn_h2 = h2;

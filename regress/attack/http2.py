@@ -336,8 +336,8 @@ def frames_that_are_none():
 
 @cases.case
 def in_the_clear():
-    """h2c by upgrade and by prior knowledge: never a second protocol whose
-    requests nobody judges."""
+    """h2c by upgrade, and the wrong protocol after ALPN: never a second one
+    whose requests nobody judges.  Prior knowledge: h2_clear.py."""
     with Scene() as scene:
         upgrade = ("Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\n"
                    "HTTP2-Settings: AAMAAABkAAQAAP__\r\n")
@@ -346,11 +346,6 @@ def in_the_clear():
                 SETTINGS) + ask(1, head(scene.host, path="/smuggled")))
             status = wire.answer().status
             assert status != 101, status
-        with scene.gate.plain() as wire:
-            wire.send(PREFACE + frame(SETTINGS) + ask(
-                1, head(scene.host, path="/smuggled", scheme="http")))
-            with contextlib.suppress(Broken, ConnectionError):
-                assert not wire.rest().startswith(b"\0\0"), "it speaks h2"
         # The preface by one who has asked for HTTP/1 with ALPN.
         with scene.gate.tls() as wire:
             wire.send(PREFACE + frame(SETTINGS) + ask(

@@ -382,17 +382,19 @@ def context(gate):
 
 
 class StandinClient(Peer):
-    """A client's connection to the gate."""
+    """A client's connection to the gate; in the clear, by prior knowledge."""
 
-    def __init__(self, gate, host, name=GOOD, port=None, **how):
-        wire = gate.tls(name, port=port, context=context(gate))
-        assert wire.sock.selected_alpn_protocol() == "h2", "no HTTP/2"
-        self.host = host
+    def __init__(self, gate, host, name=GOOD, port=None, clear=False, **how):
+        wire = gate.plain(port=port) if clear else gate.tls(
+            name, port=port, context=context(gate))
+        assert clear or wire.sock.selected_alpn_protocol() == "h2", "no HTTP/2"
+        self.host, self.scheme = host, "http" if clear else "https"
         super().__init__(wire.sock, True, **how)
 
     def request(self, path="/", method="GET", fields=(), end=True, host=None,
-                scheme="https"):
-        return self.ask([(":method", method), (":scheme", scheme),
+                scheme=None):
+        return self.ask([(":method", method),
+                         (":scheme", scheme or self.scheme),
                          (":authority", host or self.host), (":path", path),
                          *fields], end)
 
@@ -419,7 +421,8 @@ class StandinH2Origin(StandinOrigin):
         self.handler, self.how = serve or ok, how
         self.peers = []
         super().__init__(self.speak, cert)
-        self.context.set_alpn_protocols(list(alpn))
+        if self.context:
+            self.context.set_alpn_protocols(list(alpn))
 
     def speak(self, connection):
         peer = Peer(connection.sock, False, self.handler, **self.how)
