@@ -184,6 +184,17 @@ void	 root_build(const struct box *);
 int	 root_is_secret(const struct stat *);
 void	 root_etc(const struct mnt *, const struct box *);
 
+/* root_trust.c: files that the sandbox has in /etc besides the host's. */
+#define ETC_ADDED	7
+
+struct etc_added {
+	const char	*ea_name;	/* in /etc */
+	const char	*ea_text;	/* NULL: Chromium's, with the CA */
+};
+
+extern const struct etc_added	 etc_added[ETC_ADDED];
+void	 root_trust(const struct box *);
+
 /* env.c */
 void	 env_set(const struct box *);
 

@@ -42,7 +42,12 @@ static const struct {
 	{ "GIT_SSL_CAINFO",		BUNDLE },
 	{ "REQUESTS_CA_BUNDLE",		BUNDLE },	/* Python */
 	{ "PIP_CERT",			BUNDLE },
+	{ "HTTPLIB2_CA_CERTS",		BUNDLE },
+	{ "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", BUNDLE },	/* but for Go, Java */
 	{ "AWS_CA_BUNDLE",		BUNDLE },
+	{ "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", BUNDLE }, /* gcloud */
+	{ "HEX_CACERTS_PATH",		BUNDLE },	/* Elixir, Erlang */
+	{ "NIX_SSL_CERT_FILE",		BUNDLE },	/* OpenSSL of Nix */
 	{ "CARGO_HTTP_CAINFO",		BUNDLE },
 	{ "NODE_EXTRA_CA_CERTS",	CA },		/* beside its own */
 	{ "DENO_CERT",			CA },

@@ -42,7 +42,6 @@
 
 #include "box.h"
 
-#define BUNDLE		BOX_TRUST_DIR "/bundle.pem"
 #define COPY_MAX	(32 * 1024)
 #define PASSWD_NEW	"/etc/.passwd"
 #define PASSWD_MAX	(1024 * 1024)
@@ -85,28 +84,6 @@ static const struct {
 	{ "ssl/cert.pem",	"the session's CA is trusted" },
 };
 
-/* Directories in which an entry is hidden or added, so made like /etc. */
-static const char *const etc_opened[] = {
-	"apt", "pki", "security", "ssl",
-};
-
-/* Where systems keep the bundle: ours is mounted over what there is. */
-static const char *const bundles[] = {
-	"/etc/ssl/certs/ca-certificates.crt",
-	"/etc/ssl/ca-bundle.pem",
-	"/etc/pki/tls/certs/ca-bundle.crt",
-	"/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
-	"/etc/ca-certificates/extracted/tls-ca-bundle.pem",
-	"/usr/lib/ssl/cert.pem",
-	"/usr/share/pki/ca-trust-legacy/ca-bundle.legacy.default.crt",
-};
-
-static const char *const trust_names[TRUST_KIND_MAX] = {
-	[TRUST_CA] = BOX_TRUST_DIR "/ca.pem",
-	[TRUST_BUNDLE] = BUNDLE,
-	[TRUST_JAVA] = BOX_TRUST_DIR "/ca.jks",
-};
-
 static const char	resolv_conf[] =
 	"# the gate answers, whichever server is asked\n"
 	"nameserver " BOX_ADDRESS4 "\n"
@@ -133,16 +110,25 @@ etc_is_hidden(const char *name)
 	for (i = 0; i < NITEMS(etc_hidden); i++)
 		if (fnmatch(etc_hidden[i].name, name, FNM_PATHNAME) == 0)
 			return 1;
+	for (i = 0; i < ETC_ADDED; i++)
+		if (strcmp(etc_added[i].ea_name, name) == 0)
+			return 1;
 	return 0;
 }
 
+/* 1 if an entry somewhere below is hidden or added: made like /etc itself. */
 static int
 etc_is_opened(const char *name)
 {
-	size_t	 i;
+	size_t	 i, len = strlen(name);
 
-	for (i = 0; i < NITEMS(etc_opened); i++)
-		if (strcmp(etc_opened[i], name) == 0)
+	for (i = 0; i < NITEMS(etc_hidden); i++)
+		if (strncmp(etc_hidden[i].name, name, len) == 0 &&
+		    etc_hidden[i].name[len] == '/')
+			return 1;
+	for (i = 0; i < ETC_ADDED; i++)
+		if (strncmp(etc_added[i].ea_name, name, len) == 0 &&
+		    etc_added[i].ea_name[len] == '/')
 			return 1;
 	return 0;
 }
@@ -327,52 +313,6 @@ done:
 	free(text);
 }
 
-static void
-etc_trust(const struct box *bx)
-{
-	struct stat	 st;
-	char		*data;
-	size_t		 i;
-
-	mnt_mkdir(BOX_TRUST_DIR, 0755);
-	for (i = 0; i < TRUST_KIND_MAX; i++) {
-		/* Sealed, so that its size and content stay what they are. */
-		if (fstat(bx->bx_trust[i], &st) == -1 ||
-		    (data = malloc(st.st_size)) == NULL ||
-		    pread(bx->bx_trust[i], data, st.st_size, 0) != st.st_size)
-			err(BOX_FAILED, "trust file %zu", i);
-		mnt_write(trust_names[i], data, st.st_size);
-		free(data);
-		close(bx->bx_trust[i]);
-	}
-}
-
-static void
-etc_bundles(void)
-{
-	struct stat	 st, ours;
-	char		*real;
-	size_t		 i;
-	int		 fd;
-
-	mnt_mkdir("/etc/ssl/certs", 0755);
-	if (symlink(BUNDLE, "/etc/ssl/cert.pem") == -1 && errno != EEXIST &&
-	    errno != EROFS)
-		err(BOX_FAILED, "sandbox: /etc/ssl/cert.pem");
-	if ((fd = open(BUNDLE, O_PATH | O_CLOEXEC)) == -1 ||
-	    fstat(fd, &ours) == -1)
-		err(BOX_FAILED, "sandbox: " BUNDLE);
-	for (i = 0; i < NITEMS(bundles); i++) {
-		if ((real = realpath(bundles[i], NULL)) == NULL)
-			continue;
-		if (stat(real, &st) == 0 && (st.st_dev != ours.st_dev ||
-		    st.st_ino != ours.st_ino))
-			mnt_bind_fd(fd, real, MNT_SYSTEM);
-		free(real);
-	}
-	close(fd);
-}
-
 void
 root_etc(const struct mnt *mn, const struct box *bx)
 {
@@ -384,6 +324,5 @@ root_etc(const struct mnt *mn, const struct box *bx)
 	mnt_write("/etc/resolv.conf", resolv_conf, sizeof(resolv_conf) - 1);
 	mnt_write("/etc/nsswitch.conf", nsswitch_conf,
 	    sizeof(nsswitch_conf) - 1);
-	etc_trust(bx);
-	etc_bundles();
+	root_trust(bx);
 }

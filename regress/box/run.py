@@ -330,7 +330,9 @@ def environment(who):
     assert java.startswith("-Xmx1g -Djavax.net.ssl.trustStore=/etc/"), java
     for name in ("SSL_CERT_FILE", "CURL_CA_BUNDLE", "REQUESTS_CA_BUNDLE",
                  "PIP_CERT", "GIT_SSL_CAINFO", "CARGO_HTTP_CAINFO",
-                 "AWS_CA_BUNDLE"):
+                 "AWS_CA_BUNDLE", "HTTPLIB2_CA_CERTS", "HEX_CACERTS_PATH",
+                 "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", "NIX_SSL_CERT_FILE",
+                 "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE"):
         same(have[name], "/etc/egressd-trust/bundle.pem")
     for name in ("NODE_EXTRA_CA_CERTS", "DENO_CERT"):
         same(have[name], "/etc/egressd-trust/ca.pem")

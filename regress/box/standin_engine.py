@@ -32,7 +32,8 @@ TOP = pathlib.Path(__file__).resolve().parent.parent.parent
 FD_MARK = 0x80000000
 ANSWER4 = "198.18.0.77"
 ANSWER6 = "fd00:18::77"
-TRUST = [b"the CA\n", b"the public bundle and the CA\n", b"a Java store\n"]
+TRUST = [b"-----BEGIN CERTIFICATE-----\ndGhl\nIENB\n"
+         b"-----END CERTIFICATE-----\n", b"the public bundle and the CA\n", b"a Java store\n"]
 
 SO_ORIGINAL_DST = 80
 IP_PKTINFO = 8

@@ -1,0 +1,114 @@
+#!/usr/bin/env python3
+#
+# Copyright (c) 2026 The egressd authors
+#
+# Permission to use, copy, modify, and distribute this software for any
+# purpose with or without fee is hereby granted, provided that the above
+# copyright notice and this permission notice appear in all copies.
+#
+# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+#
+
+
+"""What a sandbox has in /etc besides the host's: policies that make browsers
+trust the session's CA."""
+
+import json
+import os
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+from boxlib import WHO, Place, Sandbox, probe, same  # noqa: E402
+from case import Cases, Skip  # noqa: E402
+
+cases = Cases()
+place = Place()
+
+FILE = "/policies/managed/zz-egressd.json"
+CHROMIUM = [f"/etc/{name}{FILE}" for name in (
+    "chromium", "chromium-browser", "opt/chrome", "opt/chrome_for_testing",
+    "opt/edge", "brave")]
+FIREFOX = "/etc/firefox/policies/policies.json"
+CA = {"CACertificates": ["dGhlIENB"]}       # as the stand-in engine has it
+INSTALL = {"policies": {"Certificates": {
+    "Install": ["/etc/egressd-trust/ca.pem"]}}}
+READ = """
+        def read(path):
+            with open(path) as file:
+                return json.load(file)
+"""
+
+
+@cases.each(WHO)
+def policies(who):
+    """A file for each browser, which the command cannot change."""
+    have, _ = probe(place, who, READ + f"""
+        paths = {CHROMIUM + [FIREFOX]}
+        say([[read(path) for path in paths],
+             [attempt(os.open, path, os.O_WRONLY) for path in paths],
+             [attempt(os.unlink, path) for path in paths]])
+    """)
+    same(have[0], [CA] * len(CHROMIUM) + [INSTALL])
+    assert set(have[1] + have[2]) <= {"EROFS", "EACCES"}, have
+
+
+# Policies of the host's own, and links and files where directories should be.
+HOST = """
+work=$PWD etc=$1 && shift && mount -t tmpfs none $etc &&
+cp -a /etc/. $etc && cd $etc && mkdir -p firefox/policies opt/edge apt/x \\
+    chromium/policies/managed chromium/policies/recommended &&
+rm -rf opt/chrome brave chromium-browser &&
+echo '{"A":1}' >chromium/policies/managed/a.json &&
+echo '{"A":2}' >chromium/policies/managed/zz-egressd.json &&
+echo '{"A":3}' >chromium/policies/recommended/b.json &&
+echo '{"A":4}' >firefox/policies/policies.json &&
+echo '{"A":5}' >firefox/policies/other.json &&
+ln -s /usr/share opt/chrome && ln -s /nowhere brave && echo >chromium-browser &&
+cd "$work" && mount --move $etc /etc && exec "$@"
+"""
+
+
+@cases.case
+def policies_of_the_host():
+    """They stay, but for those in our place.  Where the host has a link, we
+    add nothing, and the sandbox is made all the same."""
+    if os.getuid() != 0:
+        raise Skip("not root")
+    code = f"""
+import json, os
+def read(path):
+    try:
+        with open(path) as file:
+            return json.load(file)
+    except (OSError, ValueError):
+        return None
+have = "/etc/chromium/policies/"
+print(json.dumps([[read(p) for p in (
+    have + "managed/a.json", have + "managed/zz-egressd.json",
+    have + "recommended/b.json", "{FIREFOX}", "/etc/firefox/policies/other.json",
+    "/etc/opt/chrome{FILE}", "/etc/brave{FILE}", "/etc/chromium-browser{FILE}",
+    "/etc/opt/edge{FILE}")], os.readlink("/etc/opt/chrome"),
+    os.readlink("/etc/brave"), os.path.isfile("/etc/chromium-browser")]))
+"""
+    etc = place.dir / "etc"
+    etc.mkdir()
+    box = Sandbox(place, "root", ["/usr/bin/python3", "-c", code],
+                  wrap=["unshare", "-m", "sh", "-c", HOST, "x", etc]).finish()
+    same((box.rc, box.err), (0, ""))
+    same(json.loads(box.out), [
+        [{"A": 1}, CA, {"A": 3}, INSTALL, {"A": 5}, None, None, None, CA],
+        "/usr/share", "/nowhere", True])
+
+
+if __name__ == "__main__":
+    try:
+        cases.main()
+    finally:
+        place.remove()

@@ -1,0 +1,114 @@
+#
+# Copyright (c) 2026 The egressd authors
+#
+# Permission to use, copy, modify, and distribute this software for any
+# purpose with or without fee is hereby granted, provided that the above
+# copyright notice and this permission notice appear in all copies.
+#
+# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+#
+
+"""What the tests of clients share: an origin, a name server that nobody may
+ask, and a sandbox in which a script runs, with its records."""
+
+import atexit
+import functools
+import os
+import pathlib
+import socket
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parent / "lib"), str(HERE.parent / "sandbox")]
+from case import Skip, run  # noqa: E402
+from daemon import until  # noqa: E402
+from gate import FINAL  # noqa: E402
+from origins import Web  # noqa: E402
+from programs import PATH  # noqa: E402
+from runlib import ORIGIN, place, records  # noqa: E402
+
+here = place()
+atexit.register(here.end)
+
+WHO = "root" if os.getuid() == 0 else "user"
+
+
+def same(have, want, why=""):
+    assert have == want, f"{have!r}, expected {want!r} {why}"
+
+
+def need(*wanted):
+    for what, command in wanted:
+        if run(command, env={"PATH": PATH}).returncode != 0:
+            raise Skip(f"{what} is not installed")
+
+
+@functools.cache
+def origin():
+    web = Web(ORIGIN)
+    atexit.register(web.end)
+    return web
+
+
+@functools.cache
+def resolver():
+    """The daemon's name server: one that only listens."""
+    sock = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sock.bind(("127.0.0.1", 0))
+    sock.setblocking(False)
+    return sock
+
+
+def asked():
+    """The queries since the last time."""
+    found = []
+    while True:
+        try:
+            found.append(resolver().recv(4096))
+        except BlockingIOError:
+            return found
+
+
+def work_for(who, **files):
+    """A directory to work in, with these files."""
+    work = here.fresh(who, "work")
+    for name, data in files.items():
+        (work / name).write_bytes(data)
+    return work
+
+
+def settings(who, name=ORIGIN):
+    return here.conf(
+        who, f'policy "p" {{ allow host "{name}" port {origin().tls} }}\n',
+        f"resolver 127.0.0.1 port {resolver().getsockname()[1]}\n")
+
+
+def through(who, script, work, more_names=(), **env):
+    """A script in a sandbox.  What the origin has served is what the audit
+    file has, request for request.  Inside, only the origin's name was asked
+    for, and more_names; outside, none."""
+    web = origin()
+    before = len(web.log())
+    conf, log = settings(who)
+    done = here.sh(who, conf, f"set -e\n{script}",
+                   *(f"-e{name}" for name in env), work=work, env=env)
+    same(done.returncode, 0, f"{done.stdout[-400:]} {done.stderr[-800:]}")
+    written = records(log)
+    finals = [r for r in written if r["kind"] in FINAL]
+    same({r["kind"] for r in finals}, {"request_closed"})
+    told = sorted((r["request"]["method"], r["request"]["path"],
+                   r["request"]["response_status"]) for r in finals)
+    until(f"the origin has served {told}",
+          lambda: sorted(web.log()[before:]) == told, 5)
+    same({(r["request"]["host"], r["request"]["port"]) for r in finals},
+         {(ORIGIN, web.tls)})
+    same({r["request"]["host"] for r in written
+          if r["kind"] == "name_asked"}, {ORIGIN, *more_names})
+    same(asked(), [], "asked of the name server")
+    return finals
