@@ -184,8 +184,11 @@ void	 root_build(const struct box *);
 int	 root_is_secret(const struct stat *);
 void	 root_etc(const struct mnt *, const struct box *);
 
+/* root_apt.c */
+void	 root_apt(const struct mnt *);
+
 /* root_trust.c: files that the sandbox has in /etc besides the host's. */
-#define ETC_ADDED	7
+#define ETC_ADDED	8
 
 struct etc_added {
 	const char	*ea_name;	/* in /etc */

@@ -49,7 +49,6 @@
 static const char *const var_dirs[] = {
 	"/var/lib/dpkg",	/* dpkg, apt: what is installed */
 	"/var/lib/rpm",
-	"/var/lib/apt",		/* apt-cache */
 	"/var/lib/texmf",	/* the formats of TeX */
 	"/var/lib/dictionaries-common",
 	"/var/cache/fontconfig",
@@ -135,6 +134,7 @@ root_private(const struct mnt *mn, const struct box *bx)
 		err(BOX_FAILED, "sandbox: /var");
 	for (i = 0; i < NITEMS(var_dirs); i++)
 		mnt_bind(mn, var_dirs[i], var_dirs[i], MNT_SYSTEM);
+	root_apt(mn);
 	/* One in /opt would be seen beside the command's. */
 	for (i = 0; i < NITEMS(bx->bx_covered); i++)
 		if ((home = bx->bx_covered[i]) != NULL &&

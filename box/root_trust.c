@@ -67,7 +67,7 @@ static const char *const trust_names[TRUST_KIND_MAX] = {
 
 #define CHROMIUM(dir)	{ dir "/policies/managed/zz-egressd.json", NULL }
 
-/* Each of Chromium's kin has a directory of its own. */
+/* Each of Chromium's kin has a directory of its own; apt cannot become _apt. */
 const struct etc_added etc_added[ETC_ADDED] = {
 	CHROMIUM("chromium"),
 	CHROMIUM("chromium-browser"),
@@ -77,6 +77,7 @@ const struct etc_added etc_added[ETC_ADDED] = {
 	CHROMIUM("brave"),
 	{ "firefox/policies/policies.json",
 	    "{\"policies\":{\"Certificates\":{\"Install\":[\"" CA "\"]}}}\n" },
+	{ "apt/apt.conf.d/zz-egressd", "APT::Sandbox::User \"root\";\n" },
 };
 
 /* The CA's file comes back, as text. */

@@ -16,8 +16,8 @@
 #
 
 
-"""What a sandbox has in /etc besides the host's: policies that make browsers
-trust the session's CA."""
+"""What a sandbox has in /etc and /var besides the host's: policies that make
+browsers trust the session's CA, and apt's lists, which it may renew."""
 
 import json
 import os
@@ -105,6 +105,36 @@ print(json.dumps([[read(p) for p in (
     same(json.loads(box.out), [
         [{"A": 1}, CA, {"A": 3}, INSTALL, {"A": 5}, None, None, None, CA],
         "/usr/share", "/nowhere", True])
+
+
+@cases.each(WHO)
+def apt_lists(who):
+    """The host's are seen and stay as they are; new ones can take their
+    place, and what apt fetches has room."""
+    host = pathlib.Path("/var/lib/apt/lists")
+    if not host.is_dir():
+        raise Skip("this machine has no apt")
+    before = sorted(os.listdir(host))
+    lists = [p.name for p in sorted(host.iterdir())
+             if p.is_file() and p.name != "lock" and p.stat().st_mode & 4]
+    have, _ = probe(place, who, f"""
+        os.chdir("/var/lib/apt/lists")
+        def replace(name):
+            with open("partial/" + name, "w") as file:
+                file.write("new")
+            os.rename("partial/" + name, name)
+            return open(name).read()
+        names = sorted(n for n in os.listdir(".") if os.path.isfile(n))
+        size = [os.stat(n).st_size for n in names]
+        say([names, size, [attempt(os.open, n, os.O_WRONLY) for n in names],
+             [replace(n) for n in ["lock", *names]],
+             os.access("/var/cache/apt/archives/partial", os.W_OK),
+             os.access("/var/lib/apt/mirrors/partial", os.W_OK)])
+    """)
+    same(have[:2], [lists, [(host / n).stat().st_size for n in lists]])
+    assert set(have[2]) <= {"EROFS", "EACCES"}, have[2]
+    same(have[3:], [["new"] * (len(lists) + 1), True, True])
+    same(sorted(os.listdir(host)), before)
 
 
 if __name__ == "__main__":

@@ -89,14 +89,14 @@ def settings(who, name=ORIGIN):
         f"resolver 127.0.0.1 port {resolver().getsockname()[1]}\n")
 
 
-def through(who, script, work, more_names=(), **env):
+def through(who, script, work, more_names=(), options=(), **env):
     """A script in a sandbox.  What the origin has served is what the audit
     file has, request for request.  Inside, only the origin's name was asked
     for, and more_names; outside, none."""
     web = origin()
     before = len(web.log())
     conf, log = settings(who)
-    done = here.sh(who, conf, f"set -e\n{script}",
+    done = here.sh(who, conf, f"set -e\n{script}", *options,
                    *(f"-e{name}" for name in env), work=work, env=env)
     same(done.returncode, 0, f"{done.stdout[-400:]} {done.stderr[-800:]}")
     written = records(log)

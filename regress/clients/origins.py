@@ -209,16 +209,16 @@ def npm_registry(web, payload):
             "integrity": f"sha512-{integrity}"}}}}))
 
 
-def apt_repository(web, payload):
+def apt_repository(web, path, payload):
     """A flat one, unsigned, with one package."""
     control = ("Package: standin\nVersion: 1.0\nArchitecture: all\n"
                "Maintainer: regress <regress@origin.test>\n"
                "Description: a payload\n")
-    tree = web.dir / "deb"
+    tree = web.dir / "deb" / path[1:]
     (tree / "DEBIAN").mkdir(parents=True)
     (tree / "DEBIAN" / "control").write_text(control)
     (tree / "payload").write_bytes(payload)
-    place = web.root / "apt"
+    place = web.root / path[1:]
     place.mkdir()
     package = place / "standin_1.0_all.deb"
     done = run(["dpkg-deb", "--root-owner-group", "-Znone", "-b", tree,
