@@ -52,6 +52,7 @@ static const char *const record_names[RECORD_KIND_MAX] = {
 	[RECORD_CONNECTION_REFUSED] = "connection_refused",
 	[RECORD_NAME_ASKED] = "name_asked",
 	[RECORD_GAP] = "gap",
+	[RECORD_FILE_OPENED] = "file_opened",
 };
 
 const char *

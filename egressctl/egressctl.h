@@ -84,7 +84,8 @@
 	X("session_ended",	"ended",	COLOUR_CYAN)		\
 	X("connection_refused",	"refused",	COLOUR_RED)		\
 	X("name_asked",		"asked",	COLOUR_DIM)		\
-	X("gap",		"gap",		COLOUR_YELLOW)
+	X("gap",		"gap",		COLOUR_YELLOW)		\
+	X("file_opened",	"file",		COLOUR_DIM)
 
 #define RECORD_KIND_COUNT_ONE(name, word, colour)	+ 1
 #define RECORD_KIND_COUNT	(0 RECORD_KINDS(RECORD_KIND_COUNT_ONE))

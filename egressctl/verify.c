@@ -22,7 +22,8 @@
  *
  * recorder/chain.c says what the chain is.  Each line carries the hash of the
  * one before; numbers go up by one, except that a gap record accounts for
- * those that the file lacks.
+ * those that the file lacks.  A file that follows another begins with a record
+ * that names the last line of that one.
  */
 
 #include <err.h>
@@ -56,6 +57,7 @@ struct place {
 	uint64_t	 pl_seq;
 	uint64_t	 pl_lost;	/* numbers that it accounts for */
 	int		 pl_gap;
+	int		 pl_file;	/* it begins a file */
 	struct piece	 pl_prev;	/* null, or a hash in quotes */
 };
 
@@ -182,6 +184,7 @@ parse(const struct walk *wk, struct place *pl, const char *line, size_t len)
 	if (!piece_is(&pl->pl_prev, "null") && !piece_is_hash(&pl->pl_prev))
 		return broken(wk, "prev is neither null nor a hash");
 	pl->pl_gap = piece_is(&kind, "\"gap\"");
+	pl->pl_file = piece_is(&kind, "\"file_opened\"");
 	return 0;
 }
 
@@ -258,6 +261,26 @@ parse_gap(const struct walk *wk, struct place *pl, const char *line,
 	return 0;
 }
 
+/* The record that begins a file names the same line as its own place does. */
+static int
+check_file(const struct walk *wk, const struct place *pl, const char *line,
+    size_t len)
+{
+	cJSON		*file = json_parse(line, len);
+	const char	*hash = json_string(file, "last_hash");
+	int		 sound;
+
+	sound = gap_count(file, "last_seq") == (int64_t)pl->pl_seq - 1 &&
+	    (hash == NULL ? piece_is(&pl->pl_prev, "null") :
+	    strlen(hash) == HASH_HEX && piece_is_hash(&pl->pl_prev) &&
+	    memcmp(hash, pl->pl_prev.pc_text + 1, HASH_HEX) == 0);
+	cJSON_Delete(file);
+	if (!sound)
+		return broken(wk, "a file_opened that names another line than "
+		    "its seq and prev");
+	return 0;
+}
+
 /* ---- the chain ----------------------------------------------------------- */
 
 /* The first line of all has nothing before it that we could compare. */
@@ -290,6 +313,11 @@ check_next(const struct walk *wk, const struct place *pl)
 
 	if (piece_is(&pl->pl_prev, "null"))
 		return broken(wk, "prev is null: another chain begins here");
+	if (pl->pl_seq != due && (wk->wk_line == 1 || pl->pl_file))
+		return broken(wk, "this file goes on from seq %" PRIu64 ", and "
+		    "the one before ends with seq %" PRIu64 ": a file is "
+		    "missing or cut, or they are out of order",
+		    pl->pl_seq - 1 - pl->pl_lost, wk->wk_last);
 	if (pl->pl_seq != due)
 		return broken(wk, "seq is %" PRIu64 " where %" PRIu64
 		    " is due: records are missing, added or out of order",
@@ -307,7 +335,8 @@ walk_line(struct walk *wk, const char *line, size_t len)
 	cJSON		*note = NULL;
 
 	if (parse(wk, &pl, line, len) != 0 ||
-	    (pl.pl_gap && parse_gap(wk, &pl, line, len, &note) != 0))
+	    (pl.pl_gap && parse_gap(wk, &pl, line, len, &note) != 0) ||
+	    (pl.pl_file && check_file(wk, &pl, line, len) != 0))
 		return EXIT_BROKEN;
 	if ((wk->wk_records == 0 ? check_first(wk, &pl) :
 	    check_next(wk, &pl)) != 0) {

@@ -250,7 +250,8 @@ def changed_value():
 def removed_line():
     lines = chain(5)
     breaks([lines[:2] + lines[3:]], "f0:3", "seq is 4 where 3 is due")
-    breaks([lines[:2], lines[3:]], "f1:1", "seq is 4 where 3 is due")
+    breaks([lines[:2], lines[3:]], "f1:1", "this file goes on from seq 3, "
+           "and the one before ends with seq 2: a file is missing")
 
 
 @cases.case
@@ -270,7 +271,58 @@ def swapped_lines():
 def swapped_files():
     lines = chain(6)
     breaks([lines[3:], lines[:3]], "f1:1", "another chain begins here")
-    breaks([lines[:2], lines[4:], lines[2:4]], "f1:1", "seq is 5 where 3")
+    breaks([lines[:2], lines[4:], lines[2:4]], "f1:1", "goes on from seq 4")
+
+
+def opened(seq, prev, **fields):
+    return line(seq, prev, "file_opened", **{
+        "last_seq": seq - 1, "last_hash": prev, **fields})
+
+
+def rotated(*counts):
+    """Files that follow each other, as rotation leaves them."""
+    files, last, seq = [chain(counts[0])], None, counts[0] + 1
+    for count in counts[1:]:
+        last = sha(files[-1][-1])
+        first = opened(seq, last)
+        files.append([first, *chain(count, seq + 1, sha(first))])
+        seq += count + 1
+    return files
+
+
+@cases.case
+def rotated_files():
+    files = rotated(3, 2, 0, 4)
+    want(verify(*files), INTACT,
+         "12 records, seq 1 to 12, 0 gaps, chain intact\n")
+    want(verify(stdin=b"".join(map(text, files))), INTACT,
+         "12 records, seq 1 to 12, 0 gaps, chain intact\n")
+    want(verify(*files[1:]), INTACT,
+         "f0:1: the chain begins in an earlier file, which ends with seq 3\n"
+         "9 records, seq 4 to 12, 0 gaps, chain intact\n")
+
+
+@cases.case
+def missing_file():
+    """Wherever it was, and however they are given."""
+    files = rotated(3, 2, 4, 1)
+    breaks([files[0], *files[2:]], "f1:1", "this file goes on from seq 6, and "
+           "the one before ends with seq 3: a file is missing or cut")
+    breaks([files[0], files[1][:-1], files[2]], "f2:1", "ends with seq 5")
+    breaks([files[1], files[0]], "f1:1", "another chain begins here")
+    breaks([files[2], files[1]], "f1:1", "out of order")
+    breaks([text(files[0]) + text(files[2])], "f0:4", "a file is missing")
+
+
+@cases.case
+def first_record_lies():
+    first, second = rotated(3, 2)
+    for fields in ({"last_seq": 2}, {"last_seq": None}, {"last_hash": None},
+                   {"last_hash": "0" * 64}, {"last_hash": 3},
+                   {"last_seq": "3"}, {"last_hash": sha(first[-1])[:-1]}):
+        lie = opened(4, sha(first[-1]), **fields)
+        breaks([first, [lie, *chain(2, 5, sha(lie))]], "f1:1",
+               "names another line")
 
 
 @cases.case
@@ -311,7 +363,8 @@ def truncated_before_another():
          "f1:1: gap: 2 records lost, seq 4 to 5 (audit_full)\n"
          "6 records, seq 1 to 8, 1 gap (2 records lost), chain torn\n")
     lines = chain(4)
-    breaks([text(lines[:2]) + lines[2], lines[3:]], "f1:1", "seq is 4")
+    breaks([text(lines[:2]) + lines[2], lines[3:]], "f1:1",
+           "goes on from seq 3")
 
 
 @cases.case
