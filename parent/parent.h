@@ -172,6 +172,7 @@ void		 runtime_remove(struct runtime *);
 int		 runtime_take_control(struct runtime *, bool);
 int		 runtime_take_file(struct runtime *, const char *);
 int		 runtime_take_audit(struct runtime *);
+int		 runtime_take_tip(struct runtime *);
 bool		 runtime_same_audit(const struct runtime *);
 const struct bounds *runtime_bounds(const struct runtime *);
 

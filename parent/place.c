@@ -264,15 +264,19 @@ check_file(int dir, int fd, const char *path, struct why *why)
 	return 0;
 }
 
-/* A regular file to write, which is made if it is not there. */
+/*
+ * A regular file to write, which is made if it is not there.  If it is refused
+ * for what it is, and not by the system, errno is 0.
+ */
 int
 place_file(const char *path, int flags, mode_t mode, struct why *why)
 {
 	struct why	 where;
 	const char	*name;
 	char		 dir[PATH_LEN];
-	int		 dirfd, fd;
+	int		 dirfd, fd, error = 0;
 
+	errno = 0;
 	if ((name = split(path, dir, sizeof(dir))) == NULL)
 		return why_set(why, "%s: the name is too long", path);
 	/* A file that is there may be writable where no other can be made. */
@@ -280,13 +284,15 @@ place_file(const char *path, int flags, mode_t mode, struct why *why)
 		return why_set(why, "%s: %s", path, where.text);
 	fd = openat(dirfd, name, flags | O_CREAT | O_NOFOLLOW | O_NONBLOCK |
 	    O_CLOEXEC, mode);
-	if (fd == -1)
-		why_set(why, "%s: %s", path, strerror(errno));
-	else if (check_file(dirfd, fd, path, why) == -1) {
+	if (fd == -1) {
+		error = errno;
+		why_set(why, "%s: %s", path, strerror(error));
+	} else if (check_file(dirfd, fd, path, why) == -1) {
 		close(fd);
 		fd = -1;
 	}
 	close(dirfd);
+	errno = error;
 	return fd;
 }
 

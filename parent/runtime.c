@@ -30,6 +30,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -62,6 +63,7 @@ struct runtime {
 	struct control		 rt_control[NCONTROLS];
 	int			 rt_audit;	/* -1: none, or the same */
 	bool			 rt_audit_same;
+	int			 rt_tip;	/* names the audit file's end */
 	dev_t			 rt_audit_dev;
 	ino_t			 rt_audit_ino;
 	struct openeds		 rt_files;
@@ -230,6 +232,33 @@ audit_open(struct runtime *rt, const char *path, const struct runtime *old,
 	return 0;
 }
 
+/*
+ * Beside the audit file, which it outlives when that is rotated.  Where we can
+ * write the one but cannot make the other we do without; the records say so.
+ */
+static int
+tip_open(struct runtime *rt, const char *audit, struct why *why)
+{
+	struct why	 where;
+	char		 path[PATH_LEN];
+	int		 n;
+
+	if (audit == NULL)
+		return 0;
+	n = snprintf(path, sizeof(path), "%s.tip", audit);
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return why_set(why, "audit file %s: the name is too long",
+		    audit);
+	if ((rt->rt_tip = place_file(path, O_RDWR, 0640, &where)) != -1)
+		return 0;
+	if (errno != EACCES && errno != EROFS && errno != ENOSPC &&
+	    errno != EDQUOT)
+		return why_set(why, "audit file %s", where.text);
+	log_warnx("audit file %s: a file that is rotated while we are stopped "
+	    "begins another chain", where.text);
+	return 0;
+}
+
 static int
 file_read(const struct conf_pos *pos, const char *path, struct why *why)
 {
@@ -372,7 +401,7 @@ runtime_new(void)
 		return NULL;
 	for (i = 0; i < NCONTROLS; i++)
 		rt->rt_control[i].co_fd = rt->rt_control[i].co_pass = -1;
-	rt->rt_audit = -1;
+	rt->rt_audit = rt->rt_tip = -1;
 	TAILQ_INIT(&rt->rt_files);
 	TAILQ_INIT(&rt->rt_bounds);
 	return rt;
@@ -405,6 +434,7 @@ runtime_open(const struct config *conf, const struct runtime *old,
 	    ro != NULL ? ro->ct_path : NULL, ro,
 	    had != NULL ? &had[CONTROL_READ_ONLY] : NULL, why) == -1 ||
 	    audit_open(rt, conf->cf_audit_file, old, why) == -1 ||
+	    tip_open(rt, conf->cf_audit_file, why) == -1 ||
 	    files_open(rt, conf, why) == -1 ||
 	    sessions_check(conf, why) == -1 ||
 	    bounds_open(&rt->rt_bounds, conf,
@@ -429,6 +459,7 @@ runtime_free(struct runtime *rt)
 		close_fd(&rt->rt_control[i].co_pass);
 	}
 	close_fd(&rt->rt_audit);
+	close_fd(&rt->rt_tip);
 	bounds_close(&rt->rt_bounds);
 	while ((op = TAILQ_FIRST(&rt->rt_files)) != NULL) {
 		TAILQ_REMOVE(&rt->rt_files, op, op_entry);
@@ -514,6 +545,12 @@ int
 runtime_take_audit(struct runtime *rt)
 {
 	return take(&rt->rt_audit);
+}
+
+int
+runtime_take_tip(struct runtime *rt)
+{
+	return take(&rt->rt_tip);
 }
 
 bool

@@ -135,6 +135,8 @@ slice_recorder(struct proc *pr, const struct config *conf, struct runtime *rt)
 	else if ((fd = runtime_take_audit(rt)) != -1)
 		ipc_send(pr->pr_ipc, fd, CONF_AUDIT, conf_audit,
 		    .path = conf->cf_audit_file);
+	if ((fd = runtime_take_tip(rt)) != -1)
+		ipc_send(pr->pr_ipc, fd, CONF_TIP, empty);
 	TAILQ_FOREACH(pl, &conf->cf_policies, pl_entry)
 		send_redacts(pr->pr_ipc, pl);
 	send_sessions(pr->pr_ipc, conf);

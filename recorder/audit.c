@@ -23,6 +23,8 @@
  * also after an outage: what was half written is cut off, and a gap record
  * that follows the last line in the file says which numbers are missing.
  * Until the gap is written nothing else is.
+ *
+ * An empty file goes on from the line that the tip names; see tip.c.
  */
 
 #include <errno.h>
@@ -44,6 +46,7 @@ static struct {
 	char		 au_path[PATH_LEN + 1];
 	struct link	 au_end;	/* the last line in the file */
 	off_t		 au_torn;	/* bytes of half a line after it */
+	off_t		 au_size;	/* what it had when we last wrote */
 	int		 au_broken;	/* a gap is due before anything else */
 	struct gap	 au_gap;
 	int		 au_unsynced;
@@ -166,6 +169,14 @@ audit_break(const char *reason)
 	audit.au_gap.ga_reason = reason;
 }
 
+/* The tip, and what to expect of the file when we write again. */
+static void
+audit_ended(void)
+{
+	audit.au_size = lseek(audit.au_fd, 0, SEEK_END);
+	tip_write(&audit.au_end);
+}
+
 /*
  * Only done bytes of what was collected are in the file.  Whole lines among
  * them count; the numbers of collected lines have no holes.
@@ -186,6 +197,7 @@ audit_fail(size_t done)
 	audit_break("audit_full");
 	/* Readers should not meet it; if this fails, a tick tries again. */
 	cut_torn();
+	audit_ended();
 	after(tick, AUDIT_TICK_S);
 }
 
@@ -203,6 +215,7 @@ audit_flush(void)
 	}
 	audit.au_len = 0;
 	audit.au_end = *chain_tip();
+	audit_ended();
 }
 
 static void
@@ -257,6 +270,7 @@ audit_mend(void)
 	    (unsigned long long)ln.ln_link.li_seq, audit.au_gap.ga_reason);
 	audit_tell(0);
 	audit.au_end = ln.ln_link;
+	audit_ended();
 	chain_join(&ln.ln_link);
 	follower_send(&ln);
 	return 0;
@@ -272,6 +286,7 @@ audit_sync(void)
 	if (fdatasync(audit.au_fd) == -1 && errno != EINVAL)
 		log_warn("%s: the last records may not be on disk",
 		    audit.au_path);
+	tip_sync();
 }
 
 static void
@@ -313,7 +328,7 @@ audit_close(void)
 	if (audit.au_fd != -1)
 		close(audit.au_fd);
 	audit.au_fd = -1;
-	audit.au_torn = 0;
+	audit.au_torn = audit.au_size = 0;
 	if (audit.au_broken)
 		audit_tell(0);
 }
@@ -363,30 +378,36 @@ audit_weigh(char *why, size_t size)
 	return -1;
 }
 
-/*
- * Where the chain goes on, now that the new file is known.  An empty one
- * carries on where the old one ended.  One with records of its own is
- * followed; if we have used other numbers meanwhile, a gap says so.
- */
+/* Where the chain goes on, now that the new file is known. */
 static void
-audit_join(const struct tail *ta, const struct link *old, int was_broken)
+audit_join(const struct tail *ta, const struct link *old, int same_name)
 {
-	if (ta->ta_empty) {
-		audit.au_end = *old;
-		if (was_broken)
-			audit_break("audit_full");
-	} else {
-		audit.au_end = ta->ta_end;
-		if (chain_tip()->li_seq == 0)
-			chain_join(&ta->ta_end);
-		else if (!chain_same(chain_tip(), &ta->ta_end))
-			audit_break("audit_switched");
-	}
+	const char	*reason;
+
+	audit.au_end = *old;
+	reason = tip_join(ta, same_name, &audit.au_end);
+	if (reason != NULL)
+		audit_break(reason);
 	if (ta->ta_torn > 0) {
 		audit_break("torn_line");
 		audit.au_gap.ga_lost_bytes = (uint64_t)ta->ta_torn;
 		audit.au_torn = ta->ta_torn;
 	}
+}
+
+/* The first line of a file that follows another. */
+static void
+audit_first(void)
+{
+	if (audit.au_broken && audit_mend() == -1) {
+		log_warn(LOST, audit.au_path);
+		after(tick, AUDIT_TICK_S);
+		return;
+	}
+	if (audit.au_size == 0 && chain_tip()->li_seq > 0)
+		chain_file();
+	audit_flush();
+	tip_write(&audit.au_end);
 }
 
 static void
@@ -395,22 +416,25 @@ audit_switch(void)
 	struct tail	 ta;
 	struct link	 old;
 	const char	*why;
-	int		 was_broken;
+	int		 was_broken, same_name;
 
 	was_broken = audit.au_broken;
 	old = audit.au_fd != -1 ? audit.au_end : *chain_tip();
+	same_name = audit.au_fd != -1 &&
+	    strcmp(audit.au_path, next.nx_path) == 0;
 	audit_close();
+	tip_commit();
 	audit.au_fd = next.nx_fd;
 	strlcpy(audit.au_path, next.nx_path, sizeof(audit.au_path));
 	/* Again: it may be the old file, which has grown since. */
 	if (tail_read(audit.au_fd, &ta, &why) == -1)
 		fatalx("%s: changed by another program: %s", audit.au_path,
 		    why);
-	audit_join(&ta, &old, was_broken);
-	if (audit.au_broken && audit_mend() == -1) {
-		log_warn(LOST, audit.au_path);
-		after(tick, AUDIT_TICK_S);
-	}
+	audit_join(&ta, &old, same_name);
+	if (ta.ta_empty && was_broken && !audit.au_broken)
+		audit_break("audit_full");
+	audit.au_size = lseek(audit.au_fd, 0, SEEK_END);
+	audit_first();
 	audit_sync();
 }
 
@@ -420,8 +444,13 @@ audit_commit(void)
 	audit_finish();
 	if (next.nx_change == CHANGE_NEW)
 		audit_switch();
-	else if (next.nx_change == CHANGE_NONE)
+	else if (next.nx_change == CHANGE_NONE) {
 		audit_close();
+		tip_commit();
+	} else if (tip_offered()) {
+		tip_commit();
+		tip_write(&audit.au_end);
+	}
 	audit_begin();
 }
 
@@ -430,5 +459,6 @@ audit_abort(void)
 {
 	if (next.nx_fd != -1)
 		close(next.nx_fd);
+	tip_abort();
 	audit_begin();
 }

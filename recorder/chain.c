@@ -289,6 +289,18 @@ put_seq(const char *key, uint64_t seq, int known)
 		jsonw_null(&writer);
 }
 
+/* A new audit file begins: which line, in another file, is the one before. */
+void
+chain_file(void)
+{
+	if (chain_begin(RECORD_FILE_OPENED, clock_wall_ns(), NULL) == NULL)
+		return;
+	put_seq("last_seq", tip.li_seq, 1);
+	jsonw_lit(&writer, "last_hash");
+	put_hash(&tip);
+	chain_end();
+}
+
 /*
  * Format a gap, and use up nothing: the file may refuse it again.  Its
  * `prev' is what the file holds, so that the file verifies line by line.

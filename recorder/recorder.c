@@ -80,6 +80,15 @@ recorder_parent_conf_audit_same(struct ipc *ip, const union msg *m)
 }
 
 static int
+recorder_parent_conf_tip(struct ipc *ip, const union msg *m)
+{
+	(void)m;
+	if (tip_offer(ipc_take_fd(ip)) == -1)
+		return ipc_bad(ip, "a second tip in a generation");
+	return 0;
+}
+
+static int
 recorder_parent_follow(struct ipc *ip, const union msg *m)
 {
 	follower_new(ipc_take_fd(ip), &m->follow);
@@ -90,6 +99,7 @@ static const ipc_handler parent_handlers[MSG_MAX] = {
 	CHILD_HANDLERS,
 	[MSG_CONF_AUDIT] = recorder_parent_conf_audit,
 	[MSG_CONF_AUDIT_SAME] = recorder_parent_conf_audit_same,
+	[MSG_CONF_TIP] = recorder_parent_conf_tip,
 	[MSG_CONF_REDACT] = recorder_parent_conf_redact,
 	[MSG_CONF_SESSION] = recorder_parent_conf_session,
 	[MSG_FOLLOW] = recorder_parent_follow,

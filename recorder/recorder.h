@@ -85,6 +85,7 @@ struct jsonw		*chain_begin(enum record_kind, uint64_t, const char *);
 int			 chain_fits(void);
 void			 chain_end(void);
 void			 chain_session(const struct msg_record_session *);
+void			 chain_file(void);
 void			 chain_gap(const struct gap *, struct line *);
 void			 chain_hash(struct link *, const char *, size_t);
 void			 chain_hex(char *, const void *, size_t);
@@ -117,6 +118,22 @@ struct tail {
 };
 
 int		 tail_read(int, struct tail *, const char **);
+
+/* tip.c */
+enum tip_state {
+	TIP_KNOWN,
+	TIP_MISSING,		/* there is none, or it is new */
+	TIP_UNREADABLE		/* it was torn, or written by others */
+};
+
+enum tip_state	 tip_read(struct link *);
+void		 tip_write(const struct link *);
+void		 tip_sync(void);
+const char	*tip_join(const struct tail *, int, struct link *);
+int		 tip_offer(int);
+int		 tip_offered(void);
+void		 tip_commit(void);
+void		 tip_abort(void);
 
 /* follower.c */
 void		 follower_init(struct event_base *);

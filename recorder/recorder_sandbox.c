@@ -27,6 +27,8 @@ static const struct sandbox_group groups[] = {
 	    SANDBOX_CALLS(SCMP_SYS(pread64), SCMP_SYS(lseek)) },
 	{ "cut off a line that was written only in part",
 	    SANDBOX_CALLS(SCMP_SYS(ftruncate)) },
+	{ "say beside the file with which line it ends",
+	    SANDBOX_CALLS(SCMP_SYS(pwrite64)) },
 	{ "have records on the disk within a second",
 	    SANDBOX_CALLS(SCMP_SYS(fdatasync)) },
 	{ NULL, NULL }
@@ -35,6 +37,6 @@ static const struct sandbox_group groups[] = {
 const struct sandbox recorder_sandbox = {
 	.sb_groups = groups,
 	.sb_pledge = "stdio recvfd",
-	/* An engine each, the followers, two audit files during a reload. */
+	/* Engines, followers; audit file and tip, of each two in a reload. */
 	.sb_files = 4096,
 };

@@ -156,7 +156,9 @@ class Holdings:
     leads to, a pipe by whether another process has it too."""
 
     def __init__(self, daemon, pids):
-        self.files = {daemon.audit: "audit file", daemon.stderr: "log",
+        tip = daemon.audit.with_name(daemon.audit.name + ".tip")
+        self.files = {daemon.audit: "audit file", tip: "tip",
+                      daemon.stderr: "log",
                       daemon.socket.with_suffix(".pid"): "pid file",
                       "/dev/null": "null",
                       "anon_inode:[eventpoll]": "epoll",
@@ -217,7 +219,7 @@ def wired(sessions, controls=1, **more):
                    *(f"listener {PORTS[name]}" for name in sessions)],
         "policyd": [*child, *serve, *engines,
                     *(f"to {name}" for name in SHARED[1:])],
-        "recorder": [*child, "audit file", "to policyd", *engines],
+        "recorder": [*child, "audit file", "tip", "to policyd", *engines],
         "dialer": [*child, "to policyd", *engines],
         "deciderd": [*child, "to policyd", "libcurl's alarm"],
         "k8sd": [*child, "to policyd"],

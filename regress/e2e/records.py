@@ -22,12 +22,14 @@ import json
 import os
 import pathlib
 import signal
+import stat
 import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from case import Cases, Skip  # noqa: E402
-from daemon import POLICY, Daemon, alive, until, verify  # noqa: E402
+from daemon import (  # noqa: E402
+    EGRESSCTL, POLICY, WAIT_S, Daemon, alive, until, verify)
 
 cases = Cases()
 
@@ -92,6 +94,181 @@ def crashes():
         assert [r["seq"] for r in records] == list(range(1, len(held) + 3))
 
 
+class Files:
+    """The audit file of a daemon and those that were rotated, oldest first."""
+
+    def __init__(self, daemon):
+        self.daemon, self.old = daemon, []
+        self.tip = daemon.audit.with_name("audit.log.tip")
+
+    def rotate(self):
+        self.old.append(self.daemon.audit.with_name(f"old.{len(self.old)}"))
+        self.daemon.audit.rename(self.old[-1])
+
+    def verify(self, *words, files=None):
+        if self.daemon.process.poll() is None:
+            self.daemon.ask("status")
+        done = subprocess.run(
+            [EGRESSCTL, *words, "verify",
+             *map(str, files or [*self.old, self.daemon.audit])],
+            capture_output=True, text=True, timeout=60)
+        return done.returncode, done.stdout
+
+    def intact(self):
+        status, said = self.verify()
+        assert status == 0 and "chain intact" in said, said
+        return said
+
+
+def act(daemon, files, what):
+    if what == "stop":
+        assert daemon.stop() == 0
+    elif what == "crash":
+        kill_all(daemon)
+    elif what == "start":
+        again(daemon)
+    elif what == "reload":
+        assert daemon.ask("reload")["ok"]
+    elif what == "records":
+        restart_engine(daemon)
+    else:
+        files.rotate()
+
+
+def kill_all(daemon):
+    """All at once: nobody has time for a last word."""
+    pids = daemon.processes().values()
+    for pid in (daemon.process.pid, *pids):
+        os.kill(pid, signal.SIGSTOP)
+    for pid in (daemon.process.pid, *pids):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    daemon.wait()
+    for pid in pids:
+        until(f"{pid} dies too", lambda: not alive(pid))
+
+
+@cases.each([
+    "rotate reload records stop start",         # as logrotate does
+    "rotate stop start",                        # a restart takes it up
+    "rotate reload stop start rotate reload crash start",
+    "rotate crash start",
+    "rotate reload crash start",
+    "records crash rotate start",
+    "stop rotate start rotate reload records",
+    "stop rotate start stop rotate start crash rotate start",
+    "rotate reload rotate reload rotate stop start",
+])
+def rotated(order):
+    """One chain over all files, whatever came in which order."""
+    with Daemon() as daemon:
+        files = Files(daemon)
+        daemon.settle()
+        for what in order.split():
+            act(daemon, files, what)
+        said = files.intact()
+        assert "gap" not in said.replace("0 gaps", ""), said
+        for file in [*files.old[1:], daemon.audit]:
+            first = json.loads(file.read_text().splitlines()[0])
+            assert first["kind"] == "file_opened", first
+            assert first["last_hash"] == first["prev"], first
+            assert first["last_seq"] == first["seq"] - 1, first
+        assert stat.S_IMODE(files.tip.stat().st_mode) == \
+            stat.S_IMODE(daemon.audit.stat().st_mode)
+
+
+@cases.case
+def file_of_a_chain_missing():
+    with Daemon() as daemon:
+        files = Files(daemon)
+        daemon.settle()
+        for what in "rotate stop start rotate reload records".split():
+            act(daemon, files, what)
+        status, said = files.verify(files=[files.old[0], daemon.audit])
+        assert status == 1 and "a file is missing" in said, said
+        status, said = files.verify(files=files.old[::-1])
+        assert status == 1, said
+
+
+@cases.each(["gone", "empty", "torn", "else", "older", "directory", "link"])
+def tip_not_as_left(what):
+    """It starts all the same and says so in a record; only what is no file of
+    ours is refused."""
+    with Daemon() as daemon:
+        files = Files(daemon)
+        daemon.settle()
+        older = files.tip.read_bytes()
+        restart_engine(daemon)
+        assert daemon.stop() == 0
+        last = files.tip.read_bytes()
+        files.tip.unlink()
+        if what in ("directory", "link"):
+            (files.tip.mkdir if what == "directory" else
+             lambda: files.tip.symlink_to("target"))()
+            daemon.popen()
+            assert daemon.wait() == 1
+            assert str(files.tip) in daemon.log(), daemon.log()
+            assert not (daemon.dir / "target").exists()
+            return
+        left = {"empty": b"", "torn": last[:40] + older[40:],
+                "else": b"x" * len(last), "older": older}
+        if what in left:
+            files.tip.write_bytes(left[what])
+        again(daemon)
+        said = files.intact()
+        reason = {"gone": "tip_missing", "empty": "tip_missing",
+                  "older": None}.get(what, "tip_unreadable")
+        assert reason is None or f"gap: no record lost ({reason})" in said
+        assert said.count("gap:") == (reason is not None), said
+
+
+@cases.case
+def tip_that_cannot_be_made():
+    """The directory is not the daemon's: it says so, and does without."""
+    if os.geteuid() != 0:
+        raise Skip("only root can make a file for another")
+    daemon = Daemon(user="nobody")
+    try:
+        made = daemon.dir / "made"
+        made.mkdir(mode=0o755)
+        daemon.audit = made / "audit.log"
+        daemon.audit.touch()
+        os.chown(daemon.audit, daemon.owner.pw_uid, daemon.owner.pw_gid)
+        daemon.write(POLICY)
+        files = Files(daemon)
+        daemon.start()
+        assert f"{files.tip}: Permission denied" in daemon.log()
+        assert daemon.stop() == 0
+        daemon.start()
+        files.tip.touch()
+        os.chown(files.tip, daemon.owner.pw_uid, daemon.owner.pw_gid)
+        reload = daemon.spawn_ctl("reload")
+        assert reload.wait(WAIT_S) == 0, reload.communicate()
+        assert daemon.stop() == 0
+        daemon.start()
+        assert daemon.stop() == 0
+        said = files.intact()
+        assert said.count("(tip_missing)") == 1, said
+    finally:
+        daemon.end()
+
+
+@cases.case
+def tail_cut_off():
+    """Lines that were there when it was stopped and are not when it starts."""
+    with Daemon() as daemon:
+        files = Files(daemon)
+        restart_engine(daemon)
+        assert daemon.stop() == 0
+        lines = daemon.audit.read_text().splitlines(keepends=True)
+        daemon.audit.write_text("".join(lines[:-2]))
+        again(daemon)
+        said = files.intact()
+        count = len(lines)
+        assert f"2 records lost, seq {count - 1} to {count} (tail_lost)" in \
+            said, said
+
+
 @cases.case
 def torn_line():
     """Half a line is cut off, and a gap says how much was lost."""
@@ -121,9 +298,11 @@ def torn_first_line():
     with Daemon() as daemon:
         daemon.settle()
         assert daemon.stop() == 0
+        last = daemon.audit.read_text().splitlines()[-1]
         daemon.audit.write_text('{"seq":1,"ki')
         again(daemon)
-        records = daemon.verified()
+        daemon.ask("status")
+        records = verify(daemon.audit.read_text().splitlines(), last)
         assert [r["kind"] for r in records] == [
             "gap", "session_started", "session_started"], records
         assert records[0]["lost_bytes"] == 12, records[0]
@@ -234,6 +413,48 @@ def full_disk():
         daemon.end()
 
 
+@cases.case
+def full_disk_rotated():
+    """Rotated, stopped and started on a disk that is full, without room for a
+    tip: a gap follows, and the files are one chain."""
+    daemon = Daemon()
+    try:
+        with small_disk(daemon) as disk:
+            daemon.start()
+            files = Files(daemon)
+            daemon.settle()
+            fill(disk / "filler")
+            files.rotate()
+            assert daemon.ask("reload")["ok"]
+            daemon.settle()
+            daemon.write(many(40))
+            assert daemon.ask("reload")["ok"]
+            daemon.settle()
+            assert daemon.ask("status")["audit"]["full"] is True
+            (disk / "filler").unlink()
+            until("the gap is written", lambda: any(
+                r["kind"] == "gap" for r in daemon.records()))
+            assert "(audit_full)" in files.intact()
+            assert daemon.stop() == 0
+            files.tip.unlink()
+            fill(disk / "filler")
+            daemon.write(POLICY)
+            again(daemon)
+            assert "audit.log.tip: " in daemon.log() or \
+                daemon.ask("status")["audit"]["full"] is True, daemon.log()
+            (disk / "filler").unlink()
+            until("room again", lambda:
+                  daemon.ask("status")["audit"]["full"] is False)
+            restart_engine(daemon)
+            assert daemon.stop() == 0
+            files.rotate()
+            again(daemon)
+            files.intact()
+            assert daemon.stop() == 0
+    finally:
+        daemon.end()
+
+
 def many(count):
     return POLICY + "".join(
         f'session "s{n:02}" {{ listen on 127.0.0.1 port {15100 + n} '
@@ -298,7 +519,9 @@ def without_file():
         assert daemon.ask("reload")["ok"]
         restart_engine(daemon)
         records = daemon.verified()
-        assert [r["seq"] for r in records] == [5, 6], records
+        assert [r["seq"] for r in records] == [5, 6, 7], records
+        assert (records[0]["kind"], records[0]["last_seq"],
+                records[0]["last_hash"]) == ("file_opened", 4, None), records
 
 
 cases.main()

@@ -418,10 +418,13 @@ def rotation():
         assert daemon.stop() == 0
         first = old.read_text().splitlines()
         second = daemon.audit.read_text().splitlines()
-        assert len(first) == 4 and len(second) == 4, (first, second)
+        assert len(first) == 4 and len(second) == 5, (first, second)
         verify(first)
         records = verify(second, first[-1])
-        assert [r["seq"] for r in records] == [5, 6, 7, 8], records
+        assert [r["seq"] for r in records] == [5, 6, 7, 8, 9], records
+        assert (records[0]["kind"], records[0]["last_seq"],
+                records[0]["last_hash"]) == (
+            "file_opened", 4, records[0]["prev"]), records
 
 
 @cases.case
@@ -441,7 +444,7 @@ def back_to_an_old_file():
         taken(daemon, 3)
         gap = daemon.verified()[-1]
         assert (gap["kind"], gap["reason"], gap["lost"]) == (
-            "gap", "audit_switched", 2), gap
+            "gap", "audit_switched", 3), gap
         verify(second.read_text().splitlines(),
                first.read_text().splitlines()[1])
 

@@ -1195,6 +1195,7 @@ def record():
         recorder.send("CONF_BEGIN", generation=1)
         recorder.send("CONF_AUDIT", os.open(audit.name, os.O_RDWR |
                                             os.O_APPEND), path="audit")
+        recorder.send("CONF_TIP", os.memfd_create("tip"))
         recorder.send("CONF_REDACT", policy="p", kind=1, name="token")
         recorder.send("CONF_SESSION", session="s1", policy="p")
         recorder.send("CONF_END", generation=1)

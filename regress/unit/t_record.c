@@ -19,6 +19,7 @@
  * pair of sockets, and what it makes of that is read from the audit file.
  */
 
+#include <sys/mman.h>
 #include <sys/socket.h>
 
 #include <fcntl.h>
@@ -139,6 +140,7 @@ setup(void)
 	unlink(path);
 	CHECK_INT(fcntl(file, F_SETFL, O_APPEND), 0);
 	CHECK_INT(audit_offer(dup(file), "audit"), 0);
+	CHECK_INT(tip_offer(memfd_create("tip", 0)), 0);
 	CHECK_INT(audit_weigh(why, sizeof(why)), 0);
 	audit_commit();
 
@@ -556,10 +558,13 @@ TEST(heard_late)
 	settle();
 	audit_begin();
 	CHECK_INT(audit_offer(dup(file), "audit"), 0);
+	CHECK_INT(tip_offer(memfd_create("tip", 0)), 0);
 	CHECK_INT(audit_weigh(why, sizeof(why)), 0);
 	audit_commit();
 	CLOSE(1);
 	look();
+	CHECK(strstr(line, "\"file_opened\"") != NULL);
+	line = strchr(line, '\n') + 1;
 	expect("request_closed", T_LATER, FINAL("7-1", T_LATER, "null",
 	    "\"matched_rule\":null"));
 }

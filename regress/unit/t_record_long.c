@@ -21,6 +21,8 @@
  * messages leave it.
  */
 
+#include <sys/mman.h>
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -59,6 +61,7 @@ open_file(void)
 	unlink(path);
 	CHECK_INT(fcntl(file, F_SETFL, O_APPEND), 0);
 	CHECK_INT(audit_offer(dup(file), "audit"), 0);
+	CHECK_INT(tip_offer(memfd_create("tip", 0)), 0);
 	CHECK_INT(audit_weigh(why, sizeof(why)), 0);
 	audit_commit();
 }
