@@ -201,13 +201,11 @@ audit_fail(size_t done)
 	after(tick, AUDIT_TICK_S);
 }
 
-void
-audit_flush(void)
+static void
+audit_write(void)
 {
 	size_t	 done;
 
-	if (audit.au_len == 0)
-		return;
 	audit.au_flushed = clock_ms();
 	if ((done = write_all(audit.au_buf, audit.au_len)) < audit.au_len) {
 		audit_fail(done);
@@ -274,6 +272,51 @@ audit_mend(void)
 	chain_join(&ln.ln_link);
 	follower_send(&ln);
 	return 0;
+}
+
+/*
+ * Another program has made the file shorter.  What was collected follows what
+ * we wrote last, which may be in a copy: it is written unless another line
+ * would stand before it.  A gap says what happened.
+ */
+static void
+audit_was_cut(off_t bytes)
+{
+	struct tail	 ta = { .ta_empty = 1 };
+	const char	*why;
+
+	log_warnx("%s: another program has cut off %lld bytes", audit.au_path,
+	    (long long)bytes);
+	if (tail_read(audit.au_fd, &ta, &why) == -1)
+		log_warnx("%s: %s", audit.au_path, why);
+	if (ta.ta_torn == 0 && (ta.ta_empty ||
+	    chain_same(&ta.ta_end, &audit.au_end)))
+		audit_write();
+	else {
+		audit.au_len = 0;
+		audit.au_torn = ta.ta_torn;
+		if (!ta.ta_empty)
+			audit.au_end = ta.ta_end;
+	}
+	if (!audit.au_broken)
+		audit_break("file_cut");
+	audit.au_gap.ga_lost_bytes = (uint64_t)bytes;
+	if (audit_mend() == -1)
+		after(tick, AUDIT_TICK_S);
+}
+
+void
+audit_flush(void)
+{
+	off_t	 size;
+
+	if (audit.au_len == 0)
+		return;
+	size = lseek(audit.au_fd, 0, SEEK_END);
+	if (size == -1 || size >= audit.au_size)
+		audit_write();
+	else
+		audit_was_cut(audit.au_size - size);
 }
 
 static void

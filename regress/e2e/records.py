@@ -105,6 +105,12 @@ class Files:
         self.old.append(self.daemon.audit.with_name(f"old.{len(self.old)}"))
         self.daemon.audit.rename(self.old[-1])
 
+    def copy_truncate(self):
+        self.daemon.ask("status")
+        self.old.append(self.daemon.dir / f"old.{len(self.old)}")
+        self.old[-1].write_bytes(self.daemon.audit.read_bytes())
+        os.truncate(self.daemon.audit, 0)
+
     def verify(self, *words, files=None):
         if self.daemon.process.poll() is None:
             self.daemon.ask("status")
@@ -188,6 +194,19 @@ def file_of_a_chain_missing():
         assert status == 1 and "a file is missing" in said, said
         status, said = files.verify(files=files.old[::-1])
         assert status == 1, said
+
+
+@cases.case
+def copied_and_truncated():
+    """As logrotate's copytruncate: it is noticed, logged and recorded."""
+    with Daemon() as daemon:
+        files = Files(daemon)
+        daemon.settle()
+        files.copy_truncate()
+        restart_engine(daemon)
+        said = files.intact()
+        assert "(file_cut)" in said, said
+        assert "another program has cut off" in daemon.log(), daemon.log()
 
 
 @cases.each(["gone", "empty", "torn", "else", "older", "directory", "link"])

@@ -211,6 +211,48 @@ TEST(tail_changed)
 	CHECK(strstr(text, "\"reason\":\"tail_changed\",\"lost\":0,") != NULL);
 }
 
+/* As `copytruncate' does: the copy and the file are one chain. */
+TEST(copied_and_emptied)
+{
+	setup();
+	use("a");
+	say(3);
+	turn_loop();
+	text_len = 0;
+	load("a");
+	CHECK_INT(truncate("a", 0), 0);
+	say(2);
+	turn_loop();
+	say(1);
+	restart();
+	load("a");
+	text[text_len] = '\0';
+	CHECK_INT(verify(), 7);
+	CHECK(strstr(text, "{\"seq\":6,\"kind\":\"gap\",") != NULL);
+	CHECK(strstr(text, "\"reason\":\"file_cut\",\"lost\":0,") != NULL);
+	CHECK(number(text, "\"lost_bytes\":") > 400);
+}
+
+/* Cut in the middle of a line while we write it. */
+TEST(cut_in_the_middle)
+{
+	struct stat	 st;
+
+	setup();
+	use("a");
+	say(5);
+	turn_loop();
+	CHECK_INT(stat("a", &st), 0);
+	CHECK_INT(truncate("a", st.st_size - 10), 0);
+	say(2);
+	turn_loop();
+	say(1);
+	restart();
+	CHECK_INT(verify_file("a"), 9);
+	CHECK(strstr(text, "\"reason\":\"file_cut\",\"lost\":3,"
+	    "\"first_seq\":5,\"last_seq\":7,") != NULL);
+}
+
 /* Another file, whose chain ended elsewhere, and which was rotated since. */
 TEST(rotated_and_back)
 {
