@@ -61,11 +61,12 @@ conn_fill(struct conn *cn)
 	if (cn->cn_state == CONN_FIRST && cn->cn_ex == NULL &&
 	    raw_refuse(cn, "stream_broken"))
 		return -1;
-	conn_gone(cn);
-	if (cn->cn_io.io_ssl != NULL && cn->cn_requests == 0)
+	if (cn->cn_io.io_ssl != NULL && cn->cn_requests == 0) {
 		/* Some clients look at the certificate only now. */
-		conn_report(cn, RECORD_REQUEST_FAILED, PROTOCOL_TLS,
-		    "stream_broken");
+		raw_gave_up(cn, "stream_broken");
+		return -1;
+	}
+	conn_gone(cn);
 	conn_free(cn);
 	return -1;
 }
@@ -243,10 +244,8 @@ conn_on_secure(struct io *io, const char *why)
 	unsigned int		 len;
 
 	if (why != NULL) {
-		conn_report(cn, RECORD_REQUEST_FAILED, PROTOCOL_TLS,
-		    rejected_ca(io->io_alert) ? "tls_client_rejected_ca" :
-		    "stream_broken");
-		conn_free(cn);
+		raw_gave_up(cn, rejected_ca(io->io_alert) ?
+		    "tls_client_rejected_ca" : "stream_broken");
 		return;
 	}
 	SSL_get0_alpn_selected(io->io_ssl, &alpn, &len);

@@ -165,13 +165,26 @@ raw_final(const struct exchange *ex)
 	return conn_settled(cn);
 }
 
+static void
+gave_up_unruled(struct conn *cn)
+{
+	conn_report(cn, RECORD_REQUEST_FAILED, PROTOCOL_TLS, cn->cn_gave_up);
+	conn_free(cn);
+}
+
 void
 raw_ruled(struct exchange *ex, const struct ruling *rl)
 {
 	struct conn	*cn = ex->ex_conn;
 
 	ex->ex_ruling = *rl;
-	if (cn->cn_denied && rl->rl_verdict != VERDICT_DENY) {
+	if (cn->cn_gave_up != NULL && rl->rl_verdict != VERDICT_DENY) {
+		cn->cn_ex = NULL;
+		exchange_end(ex);
+		gave_up_unruled(cn);
+	} else if (cn->cn_gave_up != NULL)
+		raw_open(ex, 403, rl->rl_reason);
+	else if (cn->cn_denied && rl->rl_verdict != VERDICT_DENY) {
 		/* The rules have changed, and its first bytes are used up. */
 		cn->cn_denied = false;
 		cn->cn_ex = NULL;
@@ -221,6 +234,26 @@ raw_refuse(struct conn *cn, const char *reason)
 		return true;
 	}
 	return cn->cn_denied && conn_ask(cn);
+}
+
+/*
+ * A client that ended TLS before it asked for anything, mostly since it does
+ * not trust us.  If the host is denied as a whole, that is what there is to
+ * tell, and policyd knows.  With rules about connections it has been asked, and
+ * could put this one to a decider; without a port of its own, only a request
+ * would tell for which it is.
+ */
+void
+raw_gave_up(struct conn *cn, const char *why)
+{
+	struct place	 pc;
+
+	io_pause(&cn->cn_io);
+	cn->cn_gave_up = why;
+	raw_place(cn, &pc);
+	if (!cn->cn_transparent ||
+	    (settings.st_asks && verdict_known(&pc) == NULL) || !conn_ask(cn))
+		gave_up_unruled(cn);
 }
 
 void
@@ -317,7 +350,7 @@ raw_cut(struct exchange *ex)
 	struct conn	*cn = ex->ex_conn;
 
 	cn->cn_ex = NULL;
-	if (ex->ex_answered || !hello_read(cn) ||
+	if (ex->ex_answered || cn->cn_gave_up != NULL || !hello_read(cn) ||
 	    settings.st_refuse != REFUSE_ALERT) {
 		conn_reset(cn);
 		return;

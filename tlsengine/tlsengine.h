@@ -235,6 +235,7 @@ struct conn {
 	bool			 cn_named;	/* cn_place is settled */
 	const char		*cn_mismatch;	/* two names: all is refused */
 	bool			 cn_denied;	/* all of it, and not told yet */
+	const char		*cn_gave_up;	/* TLS, but no request: why */
 	struct timer		 cn_timer;
 	unsigned int		 cn_requests;
 	bool			 cn_dead;	/* freed in a turn of its own */
@@ -401,6 +402,7 @@ void		 raw_record(struct exchange *);
 void		 raw_ruled(struct exchange *, const struct ruling *);
 void		 raw_hello(struct conn *, const struct hello *);
 bool		 raw_refuse(struct conn *, const char *);
+void		 raw_gave_up(struct conn *, const char *);
 void		 raw_connected(struct exchange *);
 void		 raw_settle(struct exchange *);
 void		 raw_over(struct exchange *);

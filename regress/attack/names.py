@@ -561,6 +561,47 @@ def distrust(client):
             "127.0.0.1" if client == "wget" else GOOD), record
 
 
+# Rules, and what becomes of a client that distrusts us when it asks for EVIL.
+DISTRUSTED = {
+    "denied": (f'deny host "{EVIL}"', "matched_deny_rule",
+               {"index": 0, "kind": "deny"}),
+    "default": (f'allow host "{GOOD}"', "default_deny", None),
+    "beside_tcp": (f'allow tcp host "{GOOD}" port 1\ndeny host "{EVIL}"',
+                   "matched_deny_rule", {"index": 1, "kind": "deny"}),
+    "allowed": (f'allow host "{EVIL}" port 1-65535', None, None),
+    "some": (f'deny host "{EVIL}" path "/x"\n'
+             f'allow host "{EVIL}" port 1-65535', None, None),
+}
+
+
+@cases.each(DISTRUSTED)
+def distrust_of_denied(how):
+    """What would be denied anyway is recorded so, with its rule."""
+    rules, reason, rule = DISTRUSTED[how]
+    with Gate(rules, listen="127.0.0.3 port 15001 transparent") as gate:
+        def give_up(check):
+            context = ssl.create_default_context(
+                cafile=None if check else gate.ca)
+            try:
+                gate.tls(EVIL, "127.0.0.3", gate.port(15001),
+                         context=context).close()
+            except ssl.SSLCertVerificationError:
+                assert check
+        for count, check in enumerate((True, False, True), 1):
+            give_up(check)
+            until("its record", lambda: len(gate.finals()) == count)
+            record = gate.finals()[-1]
+            why = reason or (
+                "tls_client_rejected_ca" if check else "stream_broken")
+            assert (record["kind"], record["reason"],
+                    record["matched_rule"]) == (
+                "request_denied" if reason else "request_failed", why,
+                rule), record
+            assert (record["request"]["host"], record["request"]["method"],
+                    record["request"]["port"]) == (
+                EVIL, None, gate.port(15001)), record
+
+
 @cases.case
 def hang_up_is_not_distrust():
     """In the middle of the handshake, for reasons of his own."""
