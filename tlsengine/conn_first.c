@@ -27,9 +27,11 @@
 #include "hostname.h"
 #include "names.h"
 #include "policy.h"
+#include "refuse_raw.h"
 #include "tlsengine.h"
 
 #define TLS_HANDSHAKE	0x16	/* first byte of a TLS connection */
+#define ASKED_TLS_MAX	2	/* as psql does, and GSS */
 
 /* 1: more came, 0: nothing now, -1: the connection is over (and freed). */
 int
@@ -71,13 +73,32 @@ conn_fill(struct conn *cn)
 	return -1;
 }
 
+/* In words if they can be had, and else by a reset. */
+void
+conn_say_no(struct conn *cn, const char *text)
+{
+	unsigned char	 out[REFUSE_RAW_MAX];
+	size_t		 len = 0;
+
+	if (settings.st_refuse == REFUSE_403 && cn->cn_io.io_ssl == NULL &&
+	    cn->cn_in != NULL)
+		len = refuse_raw(spoken_of(cn->cn_in, cn->cn_inlen), text, out);
+	if (len == 0) {
+		conn_reset(cn);
+		return;
+	}
+	io_put(&cn->cn_io, out, len);
+	io_flush(&cn->cn_io);
+	conn_last(cn);
+}
+
 void
 conn_not_http(struct conn *cn, const char *reason)
 {
 	if (raw_refuse(cn, reason))
 		return;
 	conn_report(cn, RECORD_CONNECTION_REFUSED, PROTOCOL_TCP, reason);
-	conn_reset(cn);
+	conn_say_no(cn, "Egress gate: what is not HTTP needs a tcp rule");
 }
 
 /* Without a name of any kind the address is its own name. */
@@ -192,12 +213,38 @@ conn_handshake(struct conn *cn)
 	io_resume(&cn->cn_io);
 }
 
+/*
+ * Whether it speaks another protocol.  A PostgreSQL client that would like to
+ * be encrypted has to hear that it may not, before it can be told anything.
+ */
+static bool
+conn_spoken(struct conn *cn)
+{
+	switch (spoken_of(cn->cn_in, cn->cn_inlen)) {
+	case SPOKEN_UNKNOWN:
+		return false;
+	case SPOKEN_POSTGRES_TLS:
+		if (settings.st_refuse == REFUSE_403 && cn->cn_ex == NULL &&
+		    cn->cn_inlen == 8 && cn->cn_asked_tls++ < ASKED_TLS_MAX) {
+			cn->cn_inlen = 0;
+			io_put(&cn->cn_io, "N", 1);
+			io_flush(&cn->cn_io);
+			return true;
+		}
+		break;
+	default:
+		break;
+	}
+	conn_not_http(cn, "bad_request");
+	return true;
+}
+
 void
 conn_first(struct conn *cn)
 {
 	struct hello	 he;
 
-	if (conn_fill(cn) != 1)
+	if (conn_fill(cn) != 1 || conn_spoken(cn))
 		return;
 	if (cn->cn_in[0] != TLS_HANDSHAKE && cn->cn_ex != NULL) {
 		conn_not_http(cn, "bad_request");

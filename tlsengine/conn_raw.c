@@ -22,6 +22,7 @@
  * read, so that the name in it is the one that was allowed (promise P3).
  */
 
+#include <stdio.h>
 #include <string.h>
 
 #include "hostname.h"
@@ -348,14 +349,21 @@ static void
 raw_cut(struct exchange *ex)
 {
 	struct conn	*cn = ex->ex_conn;
+	const char	*why = ex->ex_ruling.rl_reason;
+	char		 text[512];
 
 	cn->cn_ex = NULL;
-	if (ex->ex_answered || cn->cn_gave_up != NULL || !hello_read(cn) ||
-	    settings.st_refuse != REFUSE_ALERT) {
+	if (ex->ex_answered || cn->cn_gave_up != NULL)
 		conn_reset(cn);
-		return;
+	else if (hello_read(cn) && settings.st_refuse == REFUSE_ALERT)
+		conn_alert(cn, SSL_AD_ACCESS_DENIED);
+	else {
+		/* Without a decider's words. */
+		snprintf(text, sizeof(text), "Denied by egress policy: %.*s "
+		    "(host %s, port %u)", (int)strcspn(why, ":"), why,
+		    ex->ex_place.pc_host, ex->ex_place.pc_port);
+		conn_say_no(cn, text);
 	}
-	conn_alert(cn, SSL_AD_ACCESS_DENIED);
 }
 
 static void

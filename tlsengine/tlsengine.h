@@ -236,6 +236,7 @@ struct conn {
 	const char		*cn_mismatch;	/* two names: all is refused */
 	bool			 cn_denied;	/* all of it, and not told yet */
 	const char		*cn_gave_up;	/* TLS, but no request: why */
+	unsigned int		 cn_asked_tls;	/* times, in another protocol */
 	struct timer		 cn_timer;
 	unsigned int		 cn_requests;
 	bool			 cn_dead;	/* freed in a turn of its own */
@@ -368,6 +369,7 @@ int		 conn_sane(const struct conn *, const struct h1_head *,
 		    struct h1_error *);
 /* conn_first.c */
 int		 conn_fill(struct conn *);
+void		 conn_say_no(struct conn *, const char *);
 void		 conn_not_http(struct conn *, const char *);
 void		 conn_first(struct conn *);
 void		 conn_handshake(struct conn *);

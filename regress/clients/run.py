@@ -23,6 +23,7 @@ Every request that the origin served is in the audit file once, and no other."""
 import os
 import pathlib
 import sys
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from clientlib import (ORIGIN, WHO, asked, here, need, origin,  # noqa: E402
@@ -100,6 +101,33 @@ def git_is_refused():
     assert done.returncode != 0, done
     assert "remote: Denied by egress policy: default_deny (host nope.test, " \
         in done.stderr, done.stderr
+
+
+# What is not HTTP: a command, and what it says.
+OTHERS = {
+    "git": ("git clone git://nope.test/x.git",
+            "fatal: remote error: {why}"),
+    "ssh": ("ssh -o BatchMode=yes -p 22 nope.test true", ":11: {why}"),
+    "psql": ("psql postgres://nope.test/x?connect_timeout=30 -c 'select 1'",
+             "FATAL:  {why}"),
+}
+
+
+@cases.each(OTHERS)
+def refused_in_its_words(name):
+    """At once, and not after a time that is meant for slow ones."""
+    need(program(name))
+    command, want = OTHERS[name]
+    conf, log = settings(WHO)
+    start = time.monotonic()
+    done = here.sh(WHO, conf, command, work=work_for(WHO))
+    assert done.returncode != 0, done
+    why = "Egress gate: what is not HTTP needs a tcp rule"
+    assert want.format(why=why) in done.stderr, done.stderr
+    assert time.monotonic() - start < 9, "it waited"
+    same({(r["kind"], r["reason"]) for r in records(log)
+          if r["kind"] == "connection_refused"},
+         {("connection_refused", "bad_request")})
 
 
 @cases.case

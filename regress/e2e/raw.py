@@ -321,6 +321,31 @@ def tcp_reset_is_passed_on():
             "request_failed", "stream_broken"), record
 
 
+SAID = {
+    "git": b"0027git-upload-pack /x\0host=other.test\0",
+    "ssh": b"SSH-2.0-OpenSSH_9.2\r\n",
+    "postgres": b"\0\0\0\x10\0\x03\0\0user\0a\0\0",
+}
+
+
+@cases.each(SAID)
+def denied_in_its_words(who):
+    """If the policy does not say reset."""
+    with Bench(TCP) as gate:
+        with gate.to(OTHER, 15002) as wire:
+            wire.send(SAID[who])
+            said = wire.rest()
+        assert f"default_deny (host {OTHER}, port {gate.port(15002)})" \
+            .encode() in said, said
+        record, _ = gate.raw(host=OTHER)
+        assert (record["kind"], record["reason"]) == (
+            "request_denied", "default_deny"), record
+    with Bench(f"{TCP}\nrefuse with reset") as gate, \
+            gate.to(OTHER, 15002) as wire:
+        wire.send(SAID[who])
+        assert is_reset(wire)
+
+
 @cases.each(("tcp", "pass", "decide"))
 def left_before_the_verdict(how):
     """Nobody knows what it would have been, and still it was tried."""

@@ -1,0 +1,149 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/* tlsengine runs this; see refuse_raw.h. */
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "refuse_raw.h"
+
+#define TEXT_MAX	512
+#define SSH_BLOCK	8	/* before keys there are, RFC 4253, 6 */
+#define SSH_PADDING	4	/* at least */
+#define SSH_DISCONNECT	1
+#define SSH_BY_APPLICATION	11
+
+#define PG_VERSION_3	0x00030000
+#define PG_SSL		0x04d2162f
+#define PG_GSS		0x04d21630
+
+static uint32_t
+get_u32(const unsigned char *p)
+{
+	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 |
+	    (uint32_t)p[2] << 8 | p[3];
+}
+
+static unsigned char *
+put_u32(unsigned char *p, size_t n)
+{
+	*p++ = (unsigned char)(n >> 24);
+	*p++ = (unsigned char)(n >> 16);
+	*p++ = (unsigned char)(n >> 8);
+	*p++ = (unsigned char)n;
+	return p;
+}
+
+/* With the NUL that ends it. */
+static unsigned char *
+put_text(unsigned char *p, const char *text, size_t len)
+{
+	memcpy(p, text, len);
+	p[len] = '\0';
+	return p + len + 1;
+}
+
+static int
+is_hex(unsigned char c)
+{
+	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+}
+
+enum spoken
+spoken_of(const unsigned char *p, size_t len)
+{
+	if (len >= 8 && memcmp(p, "SSH-", 4) == 0)
+		return SPOKEN_SSH;
+	if (len >= 8 && is_hex(p[0]) && is_hex(p[1]) && is_hex(p[2]) &&
+	    is_hex(p[3]) && memcmp(p + 4, "git-", 4) == 0)
+		return SPOKEN_GIT;
+	if (len < 8 || p[0] != 0 || p[1] != 0)
+		return SPOKEN_UNKNOWN;
+	if (get_u32(p) == 8 &&
+	    (get_u32(p + 4) == PG_SSL || get_u32(p + 4) == PG_GSS))
+		return SPOKEN_POSTGRES_TLS;
+	return get_u32(p + 4) >> 16 == PG_VERSION_3 >> 16 ? SPOKEN_POSTGRES :
+	    SPOKEN_UNKNOWN;
+}
+
+/* git prints it behind "fatal: remote error: ". */
+static size_t
+refuse_git(const char *text, size_t len, unsigned char *out)
+{
+	return (size_t)snprintf((char *)out, REFUSE_RAW_MAX, "%04zxERR %.*s",
+	    4 + 4 + len, (int)len, text);
+}
+
+/* RFC 4253, 11.1, in a packet without a key. */
+static size_t
+refuse_ssh(const char *text, size_t len, unsigned char *out)
+{
+	static const char	 version[] = "SSH-2.0-egressd\r\n";
+	size_t			 payload, padding;
+	unsigned char		*p = out;
+
+	payload = 1 + 4 + 4 + len + 4;
+	padding = SSH_BLOCK - (4 + 1 + payload) % SSH_BLOCK;
+	if (padding < SSH_PADDING)
+		padding += SSH_BLOCK;
+	memcpy(p, version, strlen(version));
+	p = put_u32(p + strlen(version), 1 + payload + padding);
+	*p++ = (unsigned char)padding;
+	*p++ = SSH_DISCONNECT;
+	p = put_u32(p, SSH_BY_APPLICATION);
+	p = put_u32(p, len);
+	memcpy(p, text, len);
+	p = put_u32(p + len, 0);
+	memset(p, 0, padding);
+	return (size_t)(p + padding - out);
+}
+
+/* ErrorResponse; 28000 is invalid_authorization_specification. */
+static size_t
+refuse_postgres(const char *text, size_t len, unsigned char *out)
+{
+	unsigned char	*p = out + 1 + 4;
+
+	out[0] = 'E';
+	p = put_text(p, "SFATAL", 6);
+	p = put_text(p, "VFATAL", 6);
+	p = put_text(p, "C28000", 6);
+	*p++ = 'M';
+	p = put_text(p, text, len);
+	*p++ = '\0';
+	put_u32(out + 1, (size_t)(p - out) - 1);
+	return (size_t)(p - out);
+}
+
+size_t
+refuse_raw(enum spoken spoken, const char *text,
+    unsigned char out[REFUSE_RAW_MAX])
+{
+	size_t	 len = strnlen(text, TEXT_MAX);
+
+	switch (spoken) {
+	case SPOKEN_GIT:
+		return refuse_git(text, len, out);
+	case SPOKEN_SSH:
+		return refuse_ssh(text, len, out);
+	case SPOKEN_POSTGRES:
+		return refuse_postgres(text, len, out);
+	default:
+		return 0;
+	}
+}
