@@ -46,8 +46,9 @@
  *     (init.c, confine.c).  box and the first process give up every right
  *     they have in the outer namespace.
  *  6. box passes signals and stops on, copies between sockets of the caller's
- *     and pipes of the command's (relay.c), and ends as the command ended.  If box
- *     dies, the first process dies, and the kernel ends all others (job.c).
+ *     and pipes of the command's (relay.c), and ends as the command ended.  If
+ *     box dies, the first process dies, and the kernel ends all others
+ *     (job.c).
  *
  * Exit status: the command's; 125 if the sandbox could not be made or the
  * gate was lost before the command ended, 126 and 127 if the command could

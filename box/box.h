@@ -81,7 +81,7 @@ struct box {
 	const char		*bx_home;	/* NULL: none of its own */
 	char			*bx_kept_home;	/* of the host, or NULL */
 	const char		*bx_user_home;	/* by the user database */
-	const char		*bx_covered[2];	/* the caller's homes, or NULL */
+	const char		*bx_covered[2];	/* homes to hide, or NULL */
 	const char		*bx_tty;	/* device of the terminal */
 	uid_t			 bx_uid;	/* the caller's */
 	gid_t			 bx_gid;
@@ -96,7 +96,7 @@ struct box {
 	int			 bx_stdio[BOX_STDIO]; /* -1: as we have it */
 	struct relay		*bx_relays[BOX_STDIO];
 	size_t			 bx_nrelays;
-	int			 bx_host_sockets; /* may be connected to */
+	int			 bx_host_sockets; /* connect to them */
 	pid_t			 bx_broker;	/* 0: none */
 	int			 bx_brokerfd;
 };

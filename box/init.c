@@ -63,7 +63,7 @@ init_command(const struct box *bx)
 	if (bx->bx_broker != 0)
 		broker_attend(bx, confine_connect());
 	sigprocmask(SIG_SETMASK, &bx->bx_mask, NULL);
-	/* None should be open; none that is, by a mistake of ours, goes on. */
+	/* Descriptors above are closed already; this makes sure of it. */
 	(void)close_range(STDERR_FILENO + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC);
 	execvp(bx->bx_argv[0], bx->bx_argv);
 	warn("%s", bx->bx_argv[0]);

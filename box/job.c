@@ -227,7 +227,7 @@ job_run(struct box *bx, int initfd, pid_t init)
 	if ((jo.jo_signals = signalfd(-1, &set, SFD_CLOEXEC)) == -1 ||
 	    sigprocmask(SIG_SETMASK, &busy, NULL) == -1)
 		err(BOX_FAILED, "signals");
-	/* Who reads of a relay is told by EPIPE. */
+	/* A pipe that the command has closed is told to relays by EPIPE. */
 	signal(SIGPIPE, SIG_IGN);
 	job_loop(&jo, &set);
 	return job_end(&jo, init);

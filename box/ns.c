@@ -68,8 +68,8 @@ void
 ns_enter_outer(const struct box *bx)
 {
 	/*
-	 * What a group may do stays with the command, unless we are root: the
-	 * kernel lets nobody else leave one, not even in a namespace of its own.
+	 * Supplementary groups stay with the command, unless we are root: the
+	 * kernel lets nobody else leave one, not even in a user namespace.
 	 */
 	if (setgroups(0, NULL) == -1 && errno != EPERM)
 		err(BOX_FAILED, "setgroups");

@@ -40,7 +40,7 @@
 struct relay {
 	int	 rl_from;		/* -1 when it has ended */
 	int	 rl_to;
-	int	 rl_socket;		/* which of the two; not ours to close */
+	int	 rl_socket;		/* one of the two, never closed */
 	size_t	 rl_off;
 	size_t	 rl_len;
 	char	 rl_buf[RELAY_SIZE];
@@ -62,7 +62,10 @@ relay_new(int from, int to, int sock)
 	return rl;
 }
 
-/* Where the command is: that it holds our end, too, would hide the other's. */
+/*
+ * Close our end of the pipe, when the relay has ended, and in the sandbox: a
+ * copy that stays there would keep the command from seeing the end of it.
+ */
 void
 relay_forget(struct relay *rl)
 {

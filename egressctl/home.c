@@ -49,8 +49,9 @@ user_home(void)
 	int		 error = ERANGE;
 
 	while (error == ERANGE && size <= ENTRY_MAX) {
+		free(buf);
 		size *= 2;
-		if ((buf = realloc(buf, size)) == NULL)
+		if ((buf = malloc(size)) == NULL)
 			err(EXIT_NO_RUN, NULL);
 		error = getpwuid_r(geteuid(), &pw, buf, size, &found);
 	}

@@ -92,6 +92,35 @@ def home_by_database(who):
         assert done.stdout.splitlines()[-1] == want, (says, done)
 
 
+@cases.each(WHO)
+def host_socket(who):
+    """In the working directory: out of reach, unless it is asked for."""
+    here = place()
+    conf, _ = here.conf(who)
+    work = here.fresh(who, "work")
+    code = ("import socket; s = socket.socket(socket.AF_UNIX); "
+            "s.connect('agent'); print(s.recv(9).decode())")
+    with socket.socket(socket.AF_UNIX) as host:
+        host.bind(str(work / "agent"))
+        os.chmod(work / "agent", 0o777)
+        host.listen()
+        host.setblocking(False)
+        done = here.run(who, "run", "-q", "-f", conf, "--", "python3", "-c",
+                        code, work=work)
+        assert "PermissionError" in done.stderr, done
+        try:
+            host.accept()
+            raise AssertionError("it was reached")
+        except BlockingIOError:
+            pass
+        host.settimeout(WAIT_S)
+        process = here.spawn(who, "run", "-q", "-U", "-f", conf, "--",
+                             "python3", "-c", code, work=work)
+        with host.accept()[0] as peer:
+            peer.sendall(b"word")
+        assert process.communicate(timeout=WAIT_S)[0] == b"word\n"
+
+
 if __name__ == "__main__":
     try:
         cases.main()
