@@ -137,9 +137,9 @@ daemon_exec(char *argv[], int control, int log, pid_t parent)
 static int
 daemon_fork(struct private *pv, const char *conf, int control, int verbose)
 {
-	char	 d[] = "-d", f[] = "-f", c[] = "-C", three[] = "3", s[] = "-s";
-	char	 arg0[] = "egressd", *file = strdup(conf);
-	char	*argv[] = { arg0, d, f, file, c, three, NULL };
+	char	 dp[] = "-dp", f[] = "-f", c[] = "-C", three[] = "3";
+	char	 arg0[] = "egressd", s[] = "-s", *file = strdup(conf);
+	char	*argv[] = { arg0, dp, f, file, c, three, NULL };
 	int	 log[2] = { -1, -1 };
 	pid_t	 self = getpid();
 

@@ -26,12 +26,17 @@
 #include <errno.h>
 #include <pwd.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "parent.h"
 
 #define USER_PREFIX	"_egressd-"
+#define UIDS_COUNT	256		/* of a daemon for one run */
+#define UIDS_FIRST	0x70000000U	/* no package, no container has these */
+#define UIDS_LAST	0x7ffffeffU
+#define UID_NOBODY	65534
 
 static struct {
 	uid_t	 uid;
@@ -61,6 +66,40 @@ find_user(enum role role, struct why *why)
 	return 0;
 }
 
+/* The last of the user ids that this user namespace has; 0: who knows. */
+static uid_t
+last_uid(void)
+{
+	unsigned int	 inside, outside, count, last = 0;
+	FILE		*fp;
+
+	if ((fp = fopen("/proc/self/uid_map", "re")) == NULL)
+		return 0;
+	while (fscanf(fp, "%u %u %u", &inside, &outside, &count) == 3)
+		if (count > 0 && inside + (count - 1) > last)
+			last = inside + (count - 1);
+	fclose(fp);
+	return last;
+}
+
+/*
+ * User ids that nobody has, for a daemon of one run.  Two of these should not
+ * share any: one engine could send signals to the other.
+ */
+static uid_t
+free_uids(void)
+{
+	uid_t	 last = last_uid();
+
+	if (last >= UIDS_LAST)
+		return UIDS_FIRST + UIDS_COUNT * arc4random_uniform(
+		    (UIDS_LAST - UIDS_FIRST) / UIDS_COUNT);
+	/* A container has fewer: those that lie highest, below nobody. */
+	if (last >= UID_NOBODY)
+		last = UID_NOBODY - 1;
+	return last > 2 * UIDS_COUNT ? last - UIDS_COUNT : 0;
+}
+
 /* An empty directory that belongs to root and that nobody can write to. */
 static int
 make_root(enum role role, struct why *why)
@@ -79,24 +118,27 @@ make_root(enum role role, struct why *why)
 int
 identity_check(const struct config *conf, struct why *why)
 {
+	uid_t		 first = conf->cf_uid_first;
+	uid_t		 last = conf->cf_uid_last;
 	enum role	 role;
 
 	if (!d.d_privileged)
 		return 0;
+	if (first == 0 && d.d_private && getpwnam(USER_PREFIX "policyd") ==
+	    NULL && (first = free_uids()) != 0)
+		last = first + UIDS_COUNT - 1;
 	if (mkdir(path_run, 0755) == -1 && errno != EEXIST)
 		return why_set(why, "%s: %s", path_run, strerror(errno));
 	for (role = ROLE_PARENT + 1; role <= ROLE_ENGINE; role++) {
 		if (make_root(role, why) == -1)
 			return -1;
-		if (conf->cf_uid_first != 0)
-			roles[role].uid = roles[role].gid =
-			    conf->cf_uid_first + role;
+		if (first != 0)
+			roles[role].uid = roles[role].gid = first + role;
 		else if (find_user(role, why) == -1)
 			return -1;
 	}
-	engine_first = conf->cf_uid_first != 0 ?
-	    conf->cf_uid_first + ROLE_ENGINE + 1 : 0;
-	engine_last = conf->cf_uid_last;
+	engine_first = first != 0 ? first + ROLE_ENGINE + 1 : 0;
+	engine_last = last;
 	return 0;
 }
 

@@ -45,7 +45,7 @@ static int	 ready_fd = -1;		/* who started us in the foreground */
 static void __attribute__((noreturn))
 usage(void)
 {
-	fprintf(stderr, "usage: egressd [-dnv] [-C fd] [-f file] [-s socket]\n");
+	fprintf(stderr, "usage: egressd [-dnpv] [-C fd] [-f file] [-s socket]\n");
 	exit(2);
 }
 
@@ -195,19 +195,36 @@ raise_limits(void)
 		log_warn("limit of descriptors");
 }
 
+/*
+ * A daemon for one run may be one of several with the same configuration: it
+ * leaves alone what only one can have, ports of fixed sessions and sockets.
+ */
+struct config *
+parent_parse(struct conf_errors *errs)
+{
+	struct config	*conf;
+
+	if ((conf = conf_parse(d.d_conf_path, errs)) != NULL && d.d_private) {
+		TAILQ_INIT(&conf->cf_sessions);
+		conf->cf_control = conf->cf_control_ro = NULL;
+	}
+	return conf;
+}
+
 static struct config *
-load(const char *path)
+load(void)
 {
 	struct conf_errors	 errs = { .ce_count = 0 };
 	struct config		*conf;
 	size_t			 i;
 
-	if ((conf = conf_parse(path, &errs)) != NULL)
+	if ((conf = parent_parse(&errs)) != NULL)
 		return conf;
 	for (i = 0; i < errs.ce_count; i++)
 		fprintf(stderr, "%s\n", errs.ce_msg[i]);
 	if (errs.ce_dropped > 0)
-		fprintf(stderr, "%s: %zu more errors\n", path, errs.ce_dropped);
+		fprintf(stderr, "%s: %zu more errors\n", d.d_conf_path,
+		    errs.ce_dropped);
 	exit(1);
 }
 
@@ -322,7 +339,7 @@ main(int argc, char *argv[])
 	open_standard();
 	paths_init();
 	d.d_conf_path = path_conf;
-	while ((ch = getopt(argc, argv, "C:df:ns:v")) != -1)
+	while ((ch = getopt(argc, argv, "C:df:nps:v")) != -1)
 		switch (ch) {
 		case 'C':
 			d.d_client = inherited(optarg);
@@ -336,6 +353,9 @@ main(int argc, char *argv[])
 		case 'n':
 			check = true;
 			break;
+		case 'p':
+			d.d_private = true;
+			break;
 		case 's':
 			d.d_socket = optarg;
 			break;
@@ -348,7 +368,7 @@ main(int argc, char *argv[])
 	if (argc != optind)
 		usage();
 	close_inherited();
-	conf = load(d.d_conf_path);
+	conf = load();
 	if (check)
 		check_only(conf);
 	/* A reload may happen in another directory. */

@@ -93,6 +93,7 @@ struct daemon {
 	const char		*d_conf_path;
 	const char		*d_socket;	/* -s, or NULL */
 	int			 d_client;	/* -C: the only client, or -1 */
+	bool			 d_private;	/* -p: for a single run */
 	struct config		*d_conf;	/* running */
 	struct runtime		*d_runtime;	/* its open files */
 	uint64_t		 d_generation;	/* running, 0 before the first */
@@ -112,6 +113,7 @@ extern struct daemon	 d;
 void		 parent_stop(int);
 void		 parent_progress(void);
 enum log_level	 parent_log_level(const struct config *);
+struct config	*parent_parse(struct conf_errors *);
 
 /* proc.c */
 extern struct procs	 procs;
@@ -171,15 +173,26 @@ void		 runtime_abort(struct runtime *);
 void		 runtime_remove(struct runtime *);
 int		 runtime_take_control(struct runtime *, bool);
 int		 runtime_take_file(struct runtime *, const char *);
-int		 runtime_take_audit(struct runtime *);
-int		 runtime_take_tip(struct runtime *);
-bool		 runtime_same_audit(const struct runtime *);
+struct auditfile *runtime_audit(struct runtime *);
 const struct bounds *runtime_bounds(const struct runtime *);
 
 /* keys.c */
 int		 key_check(int, const struct conf_pos *, const char *,
 		    struct why *);
 void		 keys_warn(const struct config *, bool);
+
+/* auditfile.c */
+struct auditfile {
+	int	 af_fd;			/* -1: none, or the same */
+	bool	 af_same;		/* as the generation before has */
+	int	 af_tip;		/* names its end; -1: taken, or none */
+	dev_t	 af_dev;
+	ino_t	 af_ino;
+	char	 af_path[PATH_LEN];
+};
+
+int		 auditfile_open(struct auditfile *, const char *,
+		    const struct auditfile *, struct why *);
 
 /* place.c */
 int		 place_open(const char *, uid_t, struct why *);

@@ -158,7 +158,7 @@ reload_ask(const uint32_t *cookie)
 		    "a configuration is being loaded already");
 		return;
 	}
-	if ((conf = conf_parse(d.d_conf_path, &errs)) == NULL) {
+	if ((conf = parent_parse(&errs)) == NULL) {
 		reload_answer(cookie, RELOAD_BAD_CONF,
 		    join_errors(&errs, &why));
 		conf_errors_free(&errs);

@@ -21,7 +21,6 @@
  * What the next process gets is taken from here, once.
  */
 
-#include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -61,11 +60,7 @@ enum { CONTROL_FULL, CONTROL_READ_ONLY, NCONTROLS };
 
 struct runtime {
 	struct control		 rt_control[NCONTROLS];
-	int			 rt_audit;	/* -1: none, or the same */
-	bool			 rt_audit_same;
-	int			 rt_tip;	/* names the audit file's end */
-	dev_t			 rt_audit_dev;
-	ino_t			 rt_audit_ino;
+	struct auditfile	 rt_audit;
 	struct openeds		 rt_files;
 	struct bounds		 rt_bounds;
 };
@@ -199,63 +194,6 @@ control_open(struct control *co, const char *path,
 		return -1;
 	if ((co->co_pass = fcntl(co->co_fd, F_DUPFD_CLOEXEC, 0)) == -1)
 		return why_set(why, "%s: %s", path, strerror(errno));
-	return 0;
-}
-
-static int
-audit_open(struct runtime *rt, const char *path, const struct runtime *old,
-    struct why *why)
-{
-	struct stat	 st;
-	struct why	 where;
-
-	if (path == NULL)
-		return 0;
-	rt->rt_audit = place_file(path, O_RDWR | O_APPEND, 0640, &where);
-	if (rt->rt_audit == -1)
-		return why_set(why, "audit file %s", where.text);
-	if (fstat(rt->rt_audit, &st) == -1)
-		return why_set(why, "audit file %s: %s", path,
-		    strerror(errno));
-	rt->rt_audit_dev = st.st_dev;
-	rt->rt_audit_ino = st.st_ino;
-	if (old != NULL && old->rt_audit_ino == st.st_ino &&
-	    old->rt_audit_dev == st.st_dev) {
-		rt->rt_audit_same = true;
-		close_fd(&rt->rt_audit);
-		return 0;
-	}
-	/* The lock goes with the descriptor and lasts as long as it. */
-	if (flock(rt->rt_audit, LOCK_EX | LOCK_NB) == -1)
-		return why_set(why, "audit file %s: another process writes "
-		    "it", path);
-	return 0;
-}
-
-/*
- * Beside the audit file, which it outlives when that is rotated.  Where we can
- * write the one but cannot make the other we do without; the records say so.
- */
-static int
-tip_open(struct runtime *rt, const char *audit, struct why *why)
-{
-	struct why	 where;
-	char		 path[PATH_LEN];
-	int		 n;
-
-	if (audit == NULL)
-		return 0;
-	n = snprintf(path, sizeof(path), "%s.tip", audit);
-	if (n < 0 || (size_t)n >= sizeof(path))
-		return why_set(why, "audit file %s: the name is too long",
-		    audit);
-	if ((rt->rt_tip = place_file(path, O_RDWR, 0640, &where)) != -1)
-		return 0;
-	if (errno != EACCES && errno != EROFS && errno != ENOSPC &&
-	    errno != EDQUOT)
-		return why_set(why, "audit file %s", where.text);
-	log_warnx("audit file %s: a file that is rotated while we are stopped "
-	    "begins another chain", where.text);
 	return 0;
 }
 
@@ -401,7 +339,7 @@ runtime_new(void)
 		return NULL;
 	for (i = 0; i < NCONTROLS; i++)
 		rt->rt_control[i].co_fd = rt->rt_control[i].co_pass = -1;
-	rt->rt_audit = rt->rt_tip = -1;
+	rt->rt_audit.af_fd = rt->rt_audit.af_tip = -1;
 	TAILQ_INIT(&rt->rt_files);
 	TAILQ_INIT(&rt->rt_bounds);
 	return rt;
@@ -433,8 +371,8 @@ runtime_open(const struct config *conf, const struct runtime *old,
 	    control_open(&rt->rt_control[CONTROL_READ_ONLY],
 	    ro != NULL ? ro->ct_path : NULL, ro,
 	    had != NULL ? &had[CONTROL_READ_ONLY] : NULL, why) == -1 ||
-	    audit_open(rt, conf->cf_audit_file, old, why) == -1 ||
-	    tip_open(rt, conf->cf_audit_file, why) == -1 ||
+	    auditfile_open(&rt->rt_audit, conf->cf_audit_file,
+	    old != NULL ? &old->rt_audit : NULL, why) == -1 ||
 	    files_open(rt, conf, why) == -1 ||
 	    sessions_check(conf, why) == -1 ||
 	    bounds_open(&rt->rt_bounds, conf,
@@ -458,8 +396,8 @@ runtime_free(struct runtime *rt)
 		close_fd(&rt->rt_control[i].co_fd);
 		close_fd(&rt->rt_control[i].co_pass);
 	}
-	close_fd(&rt->rt_audit);
-	close_fd(&rt->rt_tip);
+	close_fd(&rt->rt_audit.af_fd);
+	close_fd(&rt->rt_audit.af_tip);
 	bounds_close(&rt->rt_bounds);
 	while ((op = TAILQ_FIRST(&rt->rt_files)) != NULL) {
 		TAILQ_REMOVE(&rt->rt_files, op, op_entry);
@@ -541,22 +479,10 @@ runtime_take_control(struct runtime *rt, bool read_only)
 	    CONTROL_FULL].co_pass);
 }
 
-int
-runtime_take_audit(struct runtime *rt)
+struct auditfile *
+runtime_audit(struct runtime *rt)
 {
-	return take(&rt->rt_audit);
-}
-
-int
-runtime_take_tip(struct runtime *rt)
-{
-	return take(&rt->rt_tip);
-}
-
-bool
-runtime_same_audit(const struct runtime *rt)
-{
-	return rt->rt_audit_same;
+	return &rt->rt_audit;
 }
 
 const struct bounds *

@@ -128,15 +128,16 @@ static void
 slice_recorder(struct proc *pr, const struct config *conf, struct runtime *rt)
 {
 	const struct conf_policy	*pl;
-	int				 fd;
+	struct auditfile		*af = runtime_audit(rt);
 
-	if (runtime_same_audit(rt))
+	if (af->af_same)
 		ipc_send(pr->pr_ipc, -1, CONF_AUDIT_SAME, empty);
-	else if ((fd = runtime_take_audit(rt)) != -1)
-		ipc_send(pr->pr_ipc, fd, CONF_AUDIT, conf_audit,
-		    .path = conf->cf_audit_file);
-	if ((fd = runtime_take_tip(rt)) != -1)
-		ipc_send(pr->pr_ipc, fd, CONF_TIP, empty);
+	else if (af->af_fd != -1)
+		ipc_send(pr->pr_ipc, af->af_fd, CONF_AUDIT, conf_audit,
+		    .path = af->af_path);
+	if (af->af_tip != -1)
+		ipc_send(pr->pr_ipc, af->af_tip, CONF_TIP, empty);
+	af->af_fd = af->af_tip = -1;
 	TAILQ_FOREACH(pl, &conf->cf_policies, pl_entry)
 		send_redacts(pr->pr_ipc, pl);
 	send_sessions(pr->pr_ipc, conf);

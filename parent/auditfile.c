@@ -1,0 +1,125 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * The parent runs this: the audit file, and beside it the file that names its
+ * end.  One daemon writes an audit file.  Of several for single runs with the
+ * same configuration, each has its own: whoever runs two agents at once should
+ * not have to think about that.
+ */
+
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "parent.h"
+
+#define RUNS_MAX	99	/* beside each other */
+
+/* 1: ours; 0: another process writes it. */
+static int
+open_one(struct auditfile *af, const struct auditfile *old, struct why *why)
+{
+	struct stat	 st;
+	struct why	 where;
+
+	if ((af->af_fd = place_file(af->af_path, O_RDWR | O_APPEND, 0640,
+	    &where)) == -1)
+		return why_set(why, "audit file %s", where.text);
+	if (fstat(af->af_fd, &st) == -1)
+		return why_set(why, "audit file %s: %s", af->af_path,
+		    strerror(errno));
+	af->af_dev = st.st_dev;
+	af->af_ino = st.st_ino;
+	af->af_same = old != NULL && old->af_ino == st.st_ino &&
+	    old->af_dev == st.st_dev;
+	/* The lock goes with the descriptor and lasts as long as it. */
+	if (!af->af_same && flock(af->af_fd, LOCK_EX | LOCK_NB) == 0)
+		return 1;
+	close(af->af_fd);
+	af->af_fd = -1;
+	return af->af_same;
+}
+
+static int
+set_path(struct auditfile *af, const char *path, unsigned int run,
+    struct why *why)
+{
+	int	 n;
+
+	if (run == 1)
+		n = snprintf(af->af_path, sizeof(af->af_path), "%s", path);
+	else
+		n = snprintf(af->af_path, sizeof(af->af_path), "%s.run%u",
+		    path, run);
+	if (n < 0 || (size_t)n >= sizeof(af->af_path))
+		return why_set(why, "audit file %s: the name is too long",
+		    path);
+	return 0;
+}
+
+/*
+ * Beside the audit file, which it outlives when that is rotated.  Where we can
+ * write the one but cannot make the other we do without; the records say so.
+ */
+static int
+open_tip(struct auditfile *af, struct why *why)
+{
+	struct why	 where;
+	char		 path[PATH_LEN];
+	int		 n;
+
+	n = snprintf(path, sizeof(path), "%s.tip", af->af_path);
+	if (n < 0 || (size_t)n >= sizeof(path))
+		return why_set(why, "audit file %s: the name is too long",
+		    af->af_path);
+	if ((af->af_tip = place_file(path, O_RDWR, 0640, &where)) != -1)
+		return 0;
+	if (errno != EACCES && errno != EROFS && errno != ENOSPC &&
+	    errno != EDQUOT)
+		return why_set(why, "audit file %s", where.text);
+	log_warnx("audit file %s: a file that is rotated while we are stopped "
+	    "begins another chain", where.text);
+	return 0;
+}
+
+int
+auditfile_open(struct auditfile *af, const char *path,
+    const struct auditfile *old, struct why *why)
+{
+	unsigned int	 run = 0;
+	int		 rv;
+
+	if (path == NULL)
+		return 0;
+	do {
+		if (set_path(af, path, ++run, why) == -1 ||
+		    (rv = open_one(af, old, why)) == -1)
+			return -1;
+	} while (rv == 0 && d.d_private && run < RUNS_MAX);
+	if (rv == 0)
+		return why_set(why, "audit file %s: another process writes it",
+		    af->af_path);
+	if (run > 1 && !af->af_same)
+		log_warnx("audit file %s: another process writes it, records "
+		    "go to %s", path, af->af_path);
+	return open_tip(af, why);
+}
