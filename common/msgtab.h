@@ -117,6 +117,10 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	M(CLIENT, empty, R_PARENT, R_POLICYD, FD_MUST, S_WORK) \
 	M(AUDIT_ASK, cookie, R_POLICYD, R_RECORDER, FD_NEVER, S_OPEN) \
 	M(AUDIT_STATUS, audit_status, R_RECORDER, R_POLICYD, FD_NEVER, S_OPEN) \
+	M(REFUSALS_ASK, refusals_ask, R_POLICYD, R_RECORDER, FD_NEVER, \
+	    S_OPEN) \
+	M(REFUSAL, refusal, R_RECORDER, R_POLICYD, FD_NEVER, S_OPEN) \
+	M(REFUSALS, refusals, R_RECORDER, R_POLICYD, FD_NEVER, S_OPEN) \
 	/* sessions */ \
 	M(ENGINE_HELLO, generation, R_ENGINE, R_POLICYD, FD_NEVER, S_OPEN) \
 	M(ENGINE_CA, engine_ca, R_ENGINE, R_POLICYD, FD_NEVER, S_OPEN) \
@@ -292,6 +296,16 @@ enum msg_fd { FD_NEVER, FD_MUST };
 #define FIELDS_audit_status(U8, U16, U32, U64, STR, BYTES) \
 	U32(cookie) U64(seq) U32(followers) U8(full) STR(path, PATH_LEN)
 
+/* What a session was refused: each REFUSAL with how often, then the sum. */
+#define FIELDS_refusals_ask(U8, U16, U32, U64, STR, BYTES) \
+	U32(cookie) STR(session, NAME_LEN)
+
+#define FIELDS_refusal(U8, U16, U32, U64, STR, BYTES) \
+	U32(cookie) U64(count) STR(host, HOST_LEN) STR(reason, NAME_LEN)
+
+#define FIELDS_refusals(U8, U16, U32, U64, STR, BYTES) \
+	U32(cookie) U64(total)
+
 /* The certificate of a session's CA, as PEM and as a Java key store. */
 #define FIELDS_engine_trust(U8, U16, U32, U64, STR, BYTES) \
 	STR(ca, 4096) BYTES(java, 4096)
@@ -450,7 +464,7 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	S(reload_done) \
 	S(peer_answer) S(follow) S(session_ask) S(session_done) \
 	S(audit_status) S(engine_bad) \
-	S(engine_trust) S(engine_ca) \
+	S(engine_trust) S(engine_ca) S(refusals_ask) S(refusal) S(refusals) \
 	S(record_session) S(box_listen) S(box_ready) S(box_trust) S(box_go) \
 	S(ask) S(verdict) S(grant) S(dialed) S(dial_failed) S(socket_kind) \
 	S(credit) S(record_opened) S(record_verdict) S(record_head) \
@@ -501,6 +515,8 @@ enum trust_kind {
 	TRUST_JAVA,		/* the CA as a Java key store */
 	TRUST_KIND_MAX
 };
+
+#define REFUSALS_TOLD	8	/* places of a session; more are counted */
 
 enum about {
 	ABOUT_CONNECTION,	/* before anything is read: tcp, pass */

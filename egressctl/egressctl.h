@@ -275,6 +275,10 @@ void	 attack_option(struct invocation *, int, const char *);
 int	 attack_run(const struct invocation *);
 void	 attack_put(const cJSON *);
 
+/* box.c */
+int	 box_run(char *const [], int, struct private *);
+int	 box_end_as(int);
+
 /* client.c */
 int	 client_open(struct client *, const char *);
 int	 client_try(struct client *, const char *);

@@ -27,8 +27,6 @@
  * command's as if we were not there.
  */
 
-#include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
@@ -37,7 +35,6 @@
 #include <fcntl.h>
 #include <getopt.h>
 #include <limits.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -484,129 +481,36 @@ await_end(void)
 	cJSON_Delete(request);
 }
 
-/* ---- the sandbox --------------------------------------------------------- */
-
-/* In the new process: nothing of a run is to outlive us. */
-static void __attribute__((__noreturn__))
-box_exec(int engine, const sigset_t *mask, pid_t parent)
-{
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == -1 ||
-	    fcntl(engine, F_SETFD, 0) == -1 ||
-	    sigprocmask(SIG_SETMASK, mask, NULL) == -1)
-		err(EXIT_NO_RUN, "%s", path_box);
-	if (getppid() != parent)
-		_exit(EXIT_NO_RUN);
-	/* execve(2) does not change them. */
-	execve(path_box, (char **)(uintptr_t)run.argv, environment_kept());
-	err(EXIT_NO_RUN, "%s", path_box);
-}
-
-/*
- * Whoever waits for us is to see that box has stopped.  The signal is blocked
- * elsewhere: when the terminal has sent it to us as well, the two are one, and
- * we stop once.
- */
+/* One line for whoever wonders why something did not work in there. */
 static void
-stop_as(int sig)
+say_refusals(void)
 {
-	sigset_t	set, old;
+	cJSON		*request = exchange_request("session.refusals");
+	cJSON		*answer;
+	const cJSON	*row, *rows;
+	char		*line;
+	double		 total, told = 0, count;
 
-	sigemptyset(&set);
-	sigaddset(&set, sig);
-	raise(sig);
-	sigprocmask(SIG_UNBLOCK, &set, &old);
-	sigprocmask(SIG_SETMASK, &old, NULL);
-}
-
-/* 1 when it has ended. */
-static int
-box_reap(pid_t box, int *status)
-{
-	int	continued;
-
-	while (waitpid(box, status, WNOHANG | WUNTRACED) > 0) {
-		if (!WIFSTOPPED(*status))
-			return 1;
-		stop_as(WSTOPSIG(*status));
-		if (waitpid(box, &continued, WNOHANG | WCONTINUED) == 0)
-			kill(box, SIGCONT);
-		else if (!WIFCONTINUED(continued)) {
-			*status = continued;
-			return 1;
+	cJSON_AddStringToObject(request, "session_id", run.session);
+	answer = exchange_ask(&run.client, request, -1, &line);
+	total = cJSON_GetNumberValue(json_get(answer, "total"));
+	rows = json_get(answer, "refusals");
+	if (total > 0) {
+		fprintf(stderr, "egressctl: %.0f request%s refused:", total,
+		    total == 1 ? "" : "s");
+		cJSON_ArrayForEach(row, rows) {
+			count = cJSON_GetNumberValue(json_get(row, "count"));
+			fputs(told > 0 ? ", " : " ", stderr);
+			json_put(stderr, json_get(row, "host"));
+			fputc(' ', stderr);
+			json_put(stderr, json_get(row, "reason"));
+			if (count > 1)
+				fprintf(stderr, " (%.0f)", count);
+			told += count;
 		}
+		fputs(told < total ? ", ...\n" : "\n", stderr);
 	}
-	return 0;
-}
-
-/*
- * What the terminal sends, it sends to box and to the command as well, and so
- * does box.  What another process has sent to us is meant for the command.
- */
-static int
-box_wait(pid_t box, const sigset_t *set)
-{
-	siginfo_t	si;
-	int		status;
-
-	for (;;) {
-		if (sigwaitinfo(set, &si) == -1) {
-			if (errno == EINTR)
-				continue;
-			err(EXIT_NO_RUN, "sigwaitinfo");
-		}
-		if (si.si_signo != SIGCHLD) {
-			if (si.si_code <= 0 && si.si_pid != box)
-				kill(box, si.si_signo);
-			continue;
-		}
-		private_reap(&run.private);
-		if (box_reap(box, &status))
-			return status;
-	}
-}
-
-/* The status of box, as wait(2) has it. */
-static int
-box_run(int engine)
-{
-	static const int	signals[] = { SIGCHLD, SIGHUP, SIGINT, SIGQUIT,
-	    SIGTERM, SIGUSR1, SIGUSR2, SIGALRM, SIGTSTP };
-	sigset_t		set, mask;
-	pid_t			box, self = getpid();
-	size_t			i;
-
-	snprintf(run.engine, sizeof(run.engine), "%d", engine);
-	signal(SIGCHLD, SIG_DFL);
-	sigemptyset(&set);
-	for (i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
-		sigaddset(&set, signals[i]);
-	sigprocmask(SIG_BLOCK, &set, &mask);
-	if ((box = fork()) == -1)
-		err(EXIT_NO_RUN, "fork");
-	if (box == 0)
-		box_exec(engine, &mask, self);
-	close(engine);
-	return box_wait(box, &set);
-}
-
-/* Exit as it exited, die of what it died of. */
-static int
-end_as(int status)
-{
-	struct rlimit	none = { 0, 0 };
-	sigset_t	set;
-	int		sig;
-
-	if (WIFEXITED(status))
-		return WEXITSTATUS(status);
-	sig = WTERMSIG(status);
-	setrlimit(RLIMIT_CORE, &none);
-	signal(sig, SIG_DFL);
-	sigemptyset(&set);
-	sigaddset(&set, sig);
-	sigprocmask(SIG_UNBLOCK, &set, NULL);
-	raise(sig);
-	return 128 + sig;
+	cJSON_Delete(answer);
 }
 
 /* With -w a relative name starts in another directory than ours. */
@@ -637,12 +541,16 @@ run_run(const struct invocation *in)
 	}
 	if (start_session(in, sv[0]) == -1)
 		goto fail;
-	status = box_run(sv[1]);
+	snprintf(run.engine, sizeof(run.engine), "%d", sv[1]);
+	/* execve(2) does not change them. */
+	status = box_run((char **)(uintptr_t)run.argv, sv[1], &run.private);
 	await_end();
+	if (!run.quiet)
+		say_refusals();
 	client_close(&run.client);
 	private_stop(&run.private, WIFEXITED(status) &&
 	    WEXITSTATUS(status) == EXIT_NO_RUN);
-	return end_as(status);
+	return box_end_as(status);
 fail:
 	client_close(&run.client);
 	private_stop(&run.private, 1);

@@ -30,6 +30,8 @@ static struct ipc	*channels[ROLE_MAX];
 
 static const ipc_handler recorder_handlers[MSG_MAX] = {
 	[MSG_AUDIT_STATUS] = policyd_recorder_audit_status,
+	[MSG_REFUSAL] = policyd_recorder_refusal,
+	[MSG_REFUSALS] = policyd_recorder_refusals,
 };
 static const ipc_handler deciderd_handlers[MSG_MAX] = {
 	[MSG_ANSWER] = policyd_deciderd_answer,

@@ -50,6 +50,7 @@ static const struct op ops[] = {
 	{ "session.start", 0, 1, F(SESSION) | F(POLICY) | F(ENVIRONMENT), 0,
 	    op_session_start },
 	{ "session.wait", 1, 0, 0, F(SESSION), op_session_wait },
+	{ "session.refusals", 1, 0, 0, F(SESSION), op_session_refusals },
 	{ "session.message", 0, 0, 0, F(WHOSE) | F(ROLE) | F(CONTENT),
 	    op_session_message },
 	{ "session.metadata", 0, 0, 0, F(WHOSE) | F(METADATA),

@@ -333,6 +333,7 @@ enum waiter_kind {
 	WAIT_RELOAD,
 	WAIT_START,
 	WAIT_END,
+	WAIT_REFUSALS,
 	WAIT_PENDING
 };
 
@@ -376,6 +377,12 @@ int	 policyd_parent_conf_environment(struct ipc *, const union msg *);
 int	 run_policy(struct request *, const char **);
 int	 op_session_start(struct client *, struct request *);
 int	 op_session_wait(struct client *, struct request *);
+
+/* refusals.c */
+int		 op_session_refusals(struct client *, struct request *);
+int		 policyd_recorder_refusal(struct ipc *, const union msg *);
+int		 policyd_recorder_refusals(struct ipc *, const union msg *);
+
 void	 run_ended(struct session *, const char *);
 int	 policyd_parent_session_done(struct ipc *, const union msg *);
 

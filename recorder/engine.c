@@ -313,6 +313,17 @@ engines_finish(void)
 	}
 }
 
+/* All that engines of this session have said so far. */
+void
+engines_hear(const char *session)
+{
+	struct engine	*en;
+
+	TAILQ_FOREACH(en, &engines, en_entry)
+		if (strcmp(en->en_session, session) == 0)
+			ipc_read_rest(en->en_ipc);
+}
+
 /*
  * The audit file cannot be written, or can again.  A policy that says nothing
  * else wants no request that nobody can account for.

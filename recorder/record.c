@@ -468,6 +468,8 @@ record_final(const struct engine *en, struct request *rq,
 	struct jsonw		*w;
 	enum cut		 cut = CUT_NOTHING;
 
+	if (kind == RECORD_REQUEST_DENIED)
+		refusal_add(en->en_session, rq->rq_names.bl_data, mc->reason);
 	do {
 		w = chain_begin(kind, mc->at, en->en_session);
 		if (w == NULL)
@@ -483,6 +485,9 @@ record_other(const struct engine *en, const struct msg_record_other *mo)
 {
 	struct jsonw	*w;
 
+	if (mo->kind == RECORD_REQUEST_DENIED ||
+	    mo->kind == RECORD_CONNECTION_REFUSED)
+		refusal_add(en->en_session, mo->host, mo->reason);
 	if ((w = chain_begin(mo->kind, mo->at, en->en_session)) == NULL)
 		return;
 	jsonw_lit(w, "request");

@@ -46,6 +46,8 @@ recorder_policyd_record_session(struct ipc *ip, const union msg *m)
 		return ipc_bad(ip, "environment told %u", mr->told);
 	if (*mr->session == '\0')
 		return ipc_bad(ip, "record about a session without a name");
+	if (mr->kind == RECORD_SESSION_STARTED)
+		refusals_forget(mr->session);
 	chain_session(mr);
 	return 0;
 }
@@ -109,6 +111,7 @@ static const ipc_handler policyd_handlers[MSG_MAX] = {
 	[MSG_RECORD_SESSION] = recorder_policyd_record_session,
 	[MSG_RECORD_DECIDER] = recorder_policyd_record_decider,
 	[MSG_AUDIT_ASK] = recorder_policyd_audit_ask,
+	[MSG_REFUSALS_ASK] = recorder_policyd_refusals_ask,
 };
 
 /*

@@ -223,6 +223,13 @@ struct engine {
 void		 engine_new(const struct msg_channel *, int);
 void		 engines_hold(int);
 void		 engines_finish(void);
+void		 engines_hear(const char *);
+
+/* refusals.c */
+void		 refusal_add(const char *, const char *, const char *);
+void		 refusals_forget(const char *);
+int		 recorder_policyd_refusals_ask(struct ipc *,
+		    const union msg *);
 
 /* record.c */
 

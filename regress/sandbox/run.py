@@ -89,6 +89,36 @@ def denied(who):
          ("evil.test", "default_deny"))
 
 
+def refused_line(done):
+    return [line for line in done.stderr.splitlines() if "refused:" in line]
+
+
+@cases.case
+def refused():
+    """The last line tells what did not work in there, and why."""
+    conf, log = here.conf("user")
+    script = ("curl -sS https://evil.test/a https://evil.test/b "
+              "https://other.test/; curl -sS -H 'Host: x.test' "
+              f"{URL}/")
+    done = here.run("user", "run", "-f", conf, "--", "sh", "-c", script)
+    same(refused_line(done), [
+        "egressctl: 4 requests refused: evil.test default_deny (2), "
+        "other.test default_deny, x.test name_mismatch"], done.stderr)
+    assert len(of_kind(log, "request_denied")) == 4
+    many = " ".join(f"https://h{n}.test/" for n in range(12))
+    done = here.run("user", "run", "-f", conf, "--", "curl", "-sS",
+                    *many.split())
+    line, = refused_line(done)
+    assert line.startswith("egressctl: 12 requests refused: h0.test "
+                           "default_deny, h1.test "), line
+    assert line.endswith("h7.test default_deny, ..."), line
+    done = here.run("user", "run", "-q", "-f", conf, "--", "curl", "-sS",
+                    "https://evil.test/")
+    same(refused_line(done), [])
+    done = here.run("user", "run", "-f", conf, "--", "curl", "-sS", f"{URL}/")
+    same(refused_line(done), [])
+
+
 @cases.each(WHO)
 def mismatch(who):
     """The name that was resolved is the name that is meant."""

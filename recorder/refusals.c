@@ -1,0 +1,138 @@
+/*
+ * Copyright (c) 2026 The egressd authors
+ *
+ * Permission to use, copy, modify, and distribute this software for any
+ * purpose with or without fee is hereby granted, provided that the above
+ * copyright notice and this permission notice appear in all copies.
+ *
+ * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
+ * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
+ * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
+ * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
+ * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
+ * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
+ * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+ */
+
+/*
+ * The recorder runs this: what each session was refused, for whoever started
+ * it and wonders at its end.  The records have it all; this is their sum, for
+ * so many sessions and so many places of each.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "log.h"
+#include "recorder.h"
+
+#define SESSIONS_MAX	64
+
+struct place {
+	uint64_t	 pc_count;
+	char		 pc_host[HOST_LEN + 1];
+	char		 pc_reason[NAME_LEN + 1];
+};
+
+struct sum {
+	TAILQ_ENTRY(sum)	 su_entry;
+	char			 su_session[NAME_LEN + 1];
+	uint64_t		 su_total;
+	size_t			 su_nplaces;
+	struct place		 su_places[REFUSALS_TOLD];
+};
+
+static TAILQ_HEAD(, sum)	 sums = TAILQ_HEAD_INITIALIZER(sums);
+static size_t			 nsums;
+
+static struct sum *
+sum_find(const char *session)
+{
+	struct sum	*su;
+
+	TAILQ_FOREACH(su, &sums, su_entry)
+		if (strcmp(su->su_session, session) == 0)
+			return su;
+	return NULL;
+}
+
+static void
+sum_free(struct sum *su)
+{
+	TAILQ_REMOVE(&sums, su, su_entry);
+	nsums--;
+	free(su);
+}
+
+/* The sum that has been there longest makes room. */
+static struct sum *
+sum_new(const char *session)
+{
+	struct sum	*su;
+
+	if (nsums == SESSIONS_MAX)
+		sum_free(TAILQ_FIRST(&sums));
+	if ((su = calloc(1, sizeof(*su))) == NULL)
+		fatal("%s", __func__);
+	strlcpy(su->su_session, session, sizeof(su->su_session));
+	TAILQ_INSERT_TAIL(&sums, su, su_entry);
+	nsums++;
+	return su;
+}
+
+/* A reason may be a decider's own words; their beginning will do. */
+void
+refusal_add(const char *session, const char *host, const char *reason)
+{
+	struct sum	*su;
+	struct place	*pc;
+	size_t		 i;
+
+	if ((su = sum_find(session)) == NULL)
+		su = sum_new(session);
+	su->su_total++;
+	for (i = 0; i < su->su_nplaces; i++) {
+		pc = &su->su_places[i];
+		if (strcmp(pc->pc_host, host) == 0 && strncmp(pc->pc_reason,
+		    reason, sizeof(pc->pc_reason) - 1) == 0) {
+			pc->pc_count++;
+			return;
+		}
+	}
+	if (i == REFUSALS_TOLD)
+		return;
+	pc = &su->su_places[su->su_nplaces++];
+	pc->pc_count = 1;
+	strlcpy(pc->pc_host, host, sizeof(pc->pc_host));
+	strlcpy(pc->pc_reason, reason, sizeof(pc->pc_reason));
+}
+
+/* Another session begins under this name. */
+void
+refusals_forget(const char *session)
+{
+	struct sum	*su;
+
+	if ((su = sum_find(session)) != NULL)
+		sum_free(su);
+}
+
+int
+recorder_policyd_refusals_ask(struct ipc *ip, const union msg *m)
+{
+	const struct msg_refusals_ask	*ma = &m->refusals_ask;
+	const struct sum		*su;
+	size_t				 i;
+
+	/* The session's end may be known before its last words were read. */
+	engines_hear(ma->session);
+	su = sum_find(ma->session);
+	for (i = 0; su != NULL && i < su->su_nplaces; i++)
+		ipc_send(ip, -1, REFUSAL, refusal, .cookie = ma->cookie,
+		    .count = su->su_places[i].pc_count,
+		    .host = su->su_places[i].pc_host,
+		    .reason = su->su_places[i].pc_reason);
+	ipc_send(ip, -1, REFUSALS, refusals, .cookie = ma->cookie,
+	    .total = su != NULL ? su->su_total : 0);
+	return 0;
+}
