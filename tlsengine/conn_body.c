@@ -31,7 +31,7 @@ body_read(struct conn *cn, void *to, size_t want)
 	size_t	 have = cn->cn_inlen - cn->cn_inpos;
 
 	if (have == 0)
-		return io_read(&cn->cn_io, to, want);
+		return io_take(&cn->cn_io, to, want);
 	if (have > want)
 		have = want;
 	memcpy(to, cn->cn_in + cn->cn_inpos, have);

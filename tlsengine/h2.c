@@ -137,7 +137,7 @@ h2_read(struct h2 *h2)
 
 	h2->h2_inside = true;
 	for (; all < SHARE && i < READS_MAX && h2->h2_why == NULL; i++) {
-		n = io_read(h2->h2_io, buf, sizeof(buf));
+		n = io_take(h2->h2_io, buf, sizeof(buf));
 		if (n <= 0)
 			break;
 		all += n;

@@ -37,7 +37,7 @@
 #define BARRIER_MS	2	/* until the recorder is tried again */
 
 static bool		(*io_barrier)(void);
-static bool		(*io_may_read)(void);
+static bool		(*io_may_take)(void);
 static TAILQ_HEAD(, io)	 dirty = TAILQ_HEAD_INITIALIZER(dirty);
 static struct event	 turn;
 static TAILQ_HEAD(, io)	 later = TAILQ_HEAD_INITIALIZER(later);
@@ -159,10 +159,10 @@ io_tell(struct io *io)
 }
 
 int
-io_library_init(bool (*barrier)(void), bool (*may_read)(void))
+io_library_init(bool (*barrier)(void), bool (*may_take)(void))
 {
 	io_barrier = barrier;
-	io_may_read = may_read;
+	io_may_take = may_take;
 	return io_tls_init();
 }
 
@@ -180,7 +180,7 @@ io_hold(struct io *io)
 }
 
 void
-io_read_on(void)
+io_take_on(void)
 {
 	struct io	*io;
 
@@ -206,11 +206,6 @@ io_read(struct io *io, void *buf, size_t len)
 		errno = ECONNRESET;
 		return -1;
 	}
-	if (!io_may_read()) {
-		io_hold(io);
-		errno = EAGAIN;
-		return -1;
-	}
 	if (io->io_ssl != NULL)
 		n = io_read_tls(io, buf, len);
 	else
@@ -225,6 +220,16 @@ io_read(struct io *io, void *buf, size_t len)
 	else if (errno == EINTR)
 		errno = EAGAIN;
 	return n;
+}
+
+ssize_t
+io_take(struct io *io, void *buf, size_t len)
+{
+	if (io->io_eof || io_may_take())
+		return io_read(io, buf, len);
+	io_hold(io);
+	errno = EAGAIN;
+	return -1;
 }
 
 static void

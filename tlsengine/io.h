@@ -65,7 +65,7 @@ struct io {
 	struct event		 io_wev;
 	bool			 io_handshake;	/* under way */
 	bool			 io_paused;	/* the owner has no room */
-	bool			 io_held;	/* nobody is read, see below */
+	bool			 io_held;	/* see io_take() */
 	bool			 io_eof;	/* the peer will send no more */
 	bool			 io_closed;	/* and has said so itself */
 	bool			 io_broken;
@@ -119,6 +119,8 @@ bool	 io_pending(const struct io *);
 
 /* > 0 bytes, 0 end of file, -1 with errno EAGAIN or else broken. */
 ssize_t	 io_read(struct io *, void *, size_t);
+/* The same for what becomes records, which may have to wait for these. */
+ssize_t	 io_take(struct io *, void *, size_t);
 
 /* Room for at least some bytes, or 0: then wait for on_drain. */
 size_t	 io_room(const struct io *);
@@ -150,12 +152,12 @@ bool	 io_empty(const struct io *);
 void	 io_finish(struct io *);
 
 /*
- * Before anything is sent the barrier is asked, before anything is read
- * may_read; false: not yet.  Readers that came in vain are called again by
- * io_read_on().
+ * Before anything is sent the barrier is asked, before anything is taken
+ * may_take; false: not yet.  Owners that came in vain are called again by
+ * io_take_on().
  */
-int	 io_library_init(bool (*barrier)(void), bool (*may_read)(void));
-void	 io_read_on(void);
+int	 io_library_init(bool (*barrier)(void), bool (*may_take)(void));
+void	 io_take_on(void);
 
 /* Between io.c and io_tls.c. */
 extern struct blocks	 io_blocks;

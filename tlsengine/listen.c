@@ -121,7 +121,7 @@ listener_accept(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	for (i = 0; i < ACCEPT_BATCH; i++) {
 		errno = ENOBUFS;
-		if (recorder->ip_congested)
+		if (report_crowded())
 			break;
 		s = accept4(fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 		if (s == -1)

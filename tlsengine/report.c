@@ -23,10 +23,11 @@
  * The queue to the recorder has an end, and an engine that passes it is dead,
  * so an agent must not be able to fill it (50 KB of references to one field of
  * HPACK's table once did).  While it is congested no request begins
- * (credit.c), nobody is read (io.c) and nobody is accepted (listen.c).  What
- * was read before that may still be told: the heads of as many answers as one
- * turn of one HTTP/2 connection brings, then no beginning of a body beyond
- * half of the queue, and the verdict and the end of each request.
+ * (credit.c), and no frame, body or answer is read (io_take).  What was read
+ * before that may still be told: the heads of as many answers as one turn of
+ * one HTTP/2 connection brings, and the verdict and the end of each request.
+ * Beyond half of the queue no beginning of a body is told, and nobody is
+ * accepted, of whom something would be.
  */
 
 #include <string.h>
@@ -36,15 +37,21 @@
 #include "log.h"
 #include "tlsengine.h"
 
-#define PREVIEWS_MAX	(IPC_QUEUE_MAX / 2)	/* bytes queued */
+#define CROWDED		(IPC_QUEUE_MAX / 2)	/* bytes queued */
 #define SMALL_MAX	512	/* a message without head and body */
 
 _Static_assert(IPC_HIGH_WATER + URL_LEN + FIELDS_LEN + SMALL_MAX +
-    H2_STREAMS_MAX * (FIELDS_LEN + SMALL_MAX) <= PREVIEWS_MAX &&
-    PREVIEWS_MAX + FIELDS_LEN + PIECE_LEN + 2 * CREDIT_MAX * SMALL_MAX <=
+    H2_STREAMS_MAX * (FIELDS_LEN + SMALL_MAX) <= CROWDED &&
+    CROWDED + FIELDS_LEN + PIECE_LEN + 2 * CREDIT_MAX * SMALL_MAX <=
     IPC_QUEUE_MAX, "what is told of requests fits into the queue");
 
 static uint64_t	 last_request;
+
+bool
+report_crowded(void)
+{
+	return imsgbuf_queuelen(&recorder->ip_buf) > CROWDED;
+}
 
 static struct {
 	uint64_t	 an_of;		/* the request; 0: none is held back */
@@ -205,7 +212,7 @@ report_body(struct exchange *ex, int of_answer, uint64_t before,
 	hash_body(ex, of_answer, before, data, len);
 	if (before >= settings.st_capture || ex->ex_cut[of_answer])
 		return;
-	if (imsgbuf_queuelen(&recorder->ip_buf) > PREVIEWS_MAX) {
+	if (report_crowded()) {
 		ex->ex_cut[of_answer] = true;
 		return;
 	}

@@ -197,7 +197,7 @@ static void
 tlsengine_recorder_drained(struct ipc *ip)
 {
 	(void)ip;
-	io_read_on();
+	io_take_on();
 	credit_spend();
 }
 
@@ -237,7 +237,7 @@ tlsengine_barrier(void)
 
 /* What is read becomes records: not more than the recorder takes. */
 static bool
-tlsengine_may_read(void)
+tlsengine_may_take(void)
 {
 	return recorder == NULL || !recorder->ip_congested;
 }
@@ -265,7 +265,7 @@ tlsengine_warm(void)
 	mallopt(M_MMAP_THRESHOLD, HEAP_KEEP);
 #endif
 	if (mint_warm() == -1 ||
-	    io_library_init(tlsengine_barrier, tlsengine_may_read) == -1)
+	    io_library_init(tlsengine_barrier, tlsengine_may_take) == -1)
 		fatalx("libssl cannot do what we need");
 	upstream_init();
 }

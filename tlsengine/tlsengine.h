@@ -511,6 +511,7 @@ void		 credit_end(void);
 int		 tlsengine_recorder_credit(struct ipc *, const union msg *);
 
 /* report.c: records */
+bool		 report_crowded(void);
 uint64_t	 report_opened(struct exchange *, const struct ruling *);
 void		 report_verdict(const struct exchange *);
 void		 report_leaver(const struct leaver *);

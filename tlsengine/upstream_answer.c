@@ -39,7 +39,7 @@ up_fill(struct upstream *up)
 	}
 	if (up->up_inlen == UP_IN_SIZE)
 		return -1;
-	n = io_read(&up->up_io, up->up_in + up->up_inlen,
+	n = io_take(&up->up_io, up->up_in + up->up_inlen,
 	    UP_IN_SIZE - up->up_inlen);
 	if (n > 0) {
 		up->up_inlen += n;
@@ -125,7 +125,7 @@ up_body_read(struct upstream *up, void *to, size_t want)
 	size_t	 have = up->up_inlen - up->up_inpos;
 
 	if (have == 0)
-		return io_read(&up->up_io, to, want);
+		return io_take(&up->up_io, to, want);
 	if (have > want)
 		have = want;
 	memcpy(to, up->up_in + up->up_inpos, have);

@@ -112,7 +112,7 @@ wire_turn(struct h2 *h2)
 /* ---- io.h ---------------------------------------------------------------- */
 
 ssize_t
-io_read(struct io *io, void *buf, size_t len)
+io_take(struct io *io, void *buf, size_t len)
 {
 	ssize_t	 n = wire_give(buf, len);
 

@@ -80,7 +80,7 @@ send(int fd, const void *data, size_t len, int flags)
 static bool	 readable = true;
 
 static bool
-may_read(void)
+may_take(void)
 {
 	return readable;
 }
@@ -243,7 +243,7 @@ start_library(void)
 
 	CHECK((base = event_base_new()) != NULL);
 	CHECK_INT(event_base_priority_init(base, 2), 0);
-	CHECK_INT(io_library_init(barrier, may_read), 0);
+	CHECK_INT(io_library_init(barrier, may_take), 0);
 	CHECK((mint = mint_new("io", &why)) != NULL);
 	CHECK((sctx = mint_server_ctx(mint)) != NULL);
 	CHECK((cctx = SSL_CTX_new(TLS_client_method())) != NULL);

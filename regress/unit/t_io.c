@@ -309,7 +309,7 @@ TEST(held_with_records_at_hand)
 	CHECK_INT(io_read(&io, got, RECORD), RECORD);
 	ngot = RECORD;
 	readable = false;
-	CHECK_INT(io_read(&io, got + ngot, RECORD), -1);
+	CHECK_INT(io_take(&io, got + ngot, RECORD), -1);
 	CHECK_INT(errno, EAGAIN);
 	io_pause(&io);
 	io_resume(&io);
@@ -322,7 +322,7 @@ TEST(held_with_records_at_hand)
 	settle();
 	CHECK_INT(nreads, 0);
 	readable = true;
-	io_read_on();
+	io_take_on();
 	settle();
 	CHECK(nreads > 0);
 	CHECK_INT(reads_all(), -1);
