@@ -88,6 +88,7 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	M(CONF_JUDGE, conf_judge, R_PARENT, R_POLICYD, FD_NEVER, S_PREPARE) \
 	M(CONF_REDACT, conf_redact, R_PARENT, R_POLICYD | R_RECORDER, \
 	    FD_NEVER, S_PREPARE) \
+	M(CONF_GAP, conf_gap, R_PARENT, R_RECORDER, FD_NEVER, S_PREPARE) \
 	M(CONF_DIAL, conf_dial, R_PARENT, R_DIALER, FD_NEVER, S_PREPARE) \
 	M(CONF_HOST, conf_host, R_PARENT, R_DIALER, FD_NEVER, S_PREPARE) \
 	M(CONF_RESOLVER, conf_resolver, R_PARENT, R_DIALER | R_DECIDERD, \
@@ -187,7 +188,7 @@ enum msg_fd { FD_NEVER, FD_MUST };
 
 /* The other end of a pair.  Session and instance name an engine. */
 #define FIELDS_channel(U8, U16, U32, U64, STR, BYTES) \
-	U8(peer) U32(instance) STR(session, NAME_LEN)
+	U8(peer) U32(instance) STR(session, NAME_LEN) STR(policy, NAME_LEN)
 
 #define FIELDS_log_level(U8, U16, U32, U64, STR, BYTES) \
 	U8(level)
@@ -202,7 +203,7 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	U32(clients) U32(sessions) U32(pending)
 
 #define FIELDS_conf_session(U8, U16, U32, U64, STR, BYTES) \
-	STR(session, NAME_LEN) STR(policy, NAME_LEN) U8(on_full)
+	STR(session, NAME_LEN) STR(policy, NAME_LEN)
 
 /* Rules follow their policy, conditions their rule. */
 #define FIELDS_conf_policy(U8, U16, U32, U64, STR, BYTES) \
@@ -225,6 +226,10 @@ enum msg_fd { FD_NEVER, FD_MUST };
 /* show: it is not to be hidden, although it usually is. */
 #define FIELDS_conf_redact(U8, U16, U32, U64, STR, BYTES) \
 	STR(policy, NAME_LEN) U8(kind) U8(show) STR(name, NAME_LEN)
+
+/* A policy whose sessions go on while records are lost. */
+#define FIELDS_conf_gap(U8, U16, U32, U64, STR, BYTES) \
+	STR(policy, NAME_LEN)
 
 #define FIELDS_conf_dial(U8, U16, U32, U64, STR, BYTES) \
 	U64(timeout_ms)
@@ -456,7 +461,7 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	S(empty) S(cookie) S(generation) S(boot) S(channel) S(log_level) \
 	S(conf_nak) S(conf_control) S(conf_limits) S(conf_session) \
 	S(conf_policy) S(conf_rule) S(conf_cond) S(conf_environment) \
-	S(conf_redact) S(conf_dial) \
+	S(conf_redact) S(conf_gap) S(conf_dial) \
 	S(conf_host) S(conf_resolver) S(conf_deny_net) S(conf_decider) \
 	S(conf_cluster) S(conf_file) S(conf_engine) S(conf_listen) \
 	S(conf_audit) S(conf_judge) S(question) S(answer) S(helper_ask) \

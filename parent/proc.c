@@ -270,18 +270,21 @@ proc_widen(int fd)
 static int
 proc_wire(struct proc *a, struct proc *b)
 {
-	const char	*session = "";
+	const char	*session = "", *policy = "";
 	int		 sv[2];
 
-	if (b->pr_session != NULL)
+	if (b->pr_session != NULL) {
 		session = b->pr_session->se_name;
+		policy = b->pr_session->se_policy;
+	}
 	if (a->pr_ipc == NULL || b->pr_ipc == NULL ||
 	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) == -1)
 		return -1;
 	if (a->pr_role == ROLE_RECORDER && b->pr_role == ROLE_ENGINE)
 		proc_widen(sv[1]);
 	ipc_send(a->pr_ipc, sv[0], CHANNEL, channel, .peer = b->pr_role,
-	    .instance = b->pr_instance, .session = session);
+	    .instance = b->pr_instance, .session = session,
+	    .policy = policy);
 	ipc_send(b->pr_ipc, sv[1], CHANNEL, channel, .peer = a->pr_role,
 	    .instance = b->pr_instance, .session = session);
 	return 0;

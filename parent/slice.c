@@ -89,8 +89,7 @@ send_sessions(struct ipc *ip, const struct config *conf)
 
 	TAILQ_FOREACH(ss, &conf->cf_sessions, ss_entry)
 		ipc_send(ip, -1, CONF_SESSION, conf_session,
-		    .session = ss->ss_name, .policy = ss->ss_policy_name,
-		    .on_full = ss->ss_policy->pl_audit_full);
+		    .session = ss->ss_name, .policy = ss->ss_policy_name);
 }
 
 static void
@@ -138,8 +137,12 @@ slice_recorder(struct proc *pr, const struct config *conf, struct runtime *rt)
 	if (af->af_tip != -1)
 		ipc_send(pr->pr_ipc, af->af_tip, CONF_TIP, empty);
 	af->af_fd = af->af_tip = -1;
-	TAILQ_FOREACH(pl, &conf->cf_policies, pl_entry)
+	TAILQ_FOREACH(pl, &conf->cf_policies, pl_entry) {
+		if (pl->pl_audit_full == FULL_GAP)
+			ipc_send(pr->pr_ipc, -1, CONF_GAP, conf_gap,
+			    .policy = pl->pl_name);
 		send_redacts(pr->pr_ipc, pl);
+	}
 	send_sessions(pr->pr_ipc, conf);
 }
 

@@ -39,7 +39,7 @@ static int			 losing;	/* the audit file is broken */
 static int
 on_hold(const struct engine *en)
 {
-	return losing && !redact_may_lose(en->en_session);
+	return losing && !redact_may_lose(en->en_session, en->en_policy);
 }
 
 /* What an engine has used up comes back once its records are made. */
@@ -348,6 +348,7 @@ engine_new(const struct msg_channel *mc, int fd)
 	if ((en = calloc(1, sizeof(*en))) == NULL)
 		fatal("%s", __func__);
 	strlcpy(en->en_session, mc->session, sizeof(en->en_session));
+	strlcpy(en->en_policy, mc->policy, sizeof(en->en_policy));
 	en->en_instance = mc->instance;
 	child_request_prefix(mc->instance, en->en_prefix);
 	request_set_init(&en->en_requests);

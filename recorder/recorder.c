@@ -101,6 +101,7 @@ static const ipc_handler parent_handlers[MSG_MAX] = {
 	CHILD_HANDLERS,
 	[MSG_CONF_AUDIT] = recorder_parent_conf_audit,
 	[MSG_CONF_AUDIT_SAME] = recorder_parent_conf_audit_same,
+	[MSG_CONF_GAP] = recorder_parent_conf_gap,
 	[MSG_CONF_TIP] = recorder_parent_conf_tip,
 	[MSG_CONF_REDACT] = recorder_parent_conf_redact,
 	[MSG_CONF_SESSION] = recorder_parent_conf_session,

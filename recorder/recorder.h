@@ -151,7 +151,8 @@ int		 recorder_parent_conf_redact(struct ipc *, const union msg *);
 int		 recorder_parent_conf_session(struct ipc *,
 		    const union msg *);
 
-int		 redact_may_lose(const char *);
+int		 recorder_parent_conf_gap(struct ipc *, const union msg *);
+int		 redact_may_lose(const char *, const char *);
 
 /* decider.c */
 int		 recorder_policyd_record_decider(struct ipc *,
@@ -214,6 +215,7 @@ struct engine {
 	TAILQ_ENTRY(engine)	 en_entry;
 	struct ipc		*en_ipc;
 	char			 en_session[NAME_LEN + 1];
+	char			 en_policy[NAME_LEN + 1];	/* at its start */
 	uint32_t		 en_instance;
 	char			 en_prefix[REQUEST_PREFIX_LEN + 1];
 	uint32_t		 en_spent;	/* credit to give back */

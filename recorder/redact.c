@@ -38,21 +38,29 @@ struct belongs {
 	TAILQ_ENTRY(belongs)	 be_entry;
 	char			 be_session[NAME_LEN + 1];
 	char			 be_policy[NAME_LEN + 1];
-	uint8_t			 be_on_full;
+};
+
+/* A policy under which records may be lost. */
+struct lossy {
+	TAILQ_ENTRY(lossy)	 lo_entry;
+	char			 lo_policy[NAME_LEN + 1];
 };
 
 struct redacts {
 	TAILQ_HEAD(, hidden)	 rs_list;
 	TAILQ_HEAD(, belongs)	 rs_sessions;
+	TAILQ_HEAD(, lossy)	 rs_lossy;
 };
 
 static struct redacts	 running = {
 	TAILQ_HEAD_INITIALIZER(running.rs_list),
-	TAILQ_HEAD_INITIALIZER(running.rs_sessions)
+	TAILQ_HEAD_INITIALIZER(running.rs_sessions),
+	TAILQ_HEAD_INITIALIZER(running.rs_lossy)
 };
 static struct redacts	 candidate = {
 	TAILQ_HEAD_INITIALIZER(candidate.rs_list),
-	TAILQ_HEAD_INITIALIZER(candidate.rs_sessions)
+	TAILQ_HEAD_INITIALIZER(candidate.rs_sessions),
+	TAILQ_HEAD_INITIALIZER(candidate.rs_lossy)
 };
 static uint32_t		 version;	/* of what is running */
 static struct belongs	*recent;	/* who was asked about last, or NULL */
@@ -62,6 +70,7 @@ redacts_clear(struct redacts *rs)
 {
 	struct hidden	*hi;
 	struct belongs	*be;
+	struct lossy	*lo;
 
 	while ((hi = TAILQ_FIRST(&rs->rs_list)) != NULL) {
 		TAILQ_REMOVE(&rs->rs_list, hi, hi_entry);
@@ -71,6 +80,10 @@ redacts_clear(struct redacts *rs)
 	while ((be = TAILQ_FIRST(&rs->rs_sessions)) != NULL) {
 		TAILQ_REMOVE(&rs->rs_sessions, be, be_entry);
 		free(be);
+	}
+	while ((lo = TAILQ_FIRST(&rs->rs_lossy)) != NULL) {
+		TAILQ_REMOVE(&rs->rs_lossy, lo, lo_entry);
+		free(lo);
 	}
 }
 
@@ -88,6 +101,7 @@ redact_commit(void)
 	redacts_clear(&running);
 	TAILQ_CONCAT(&running.rs_list, &candidate.rs_list, hi_entry);
 	TAILQ_CONCAT(&running.rs_sessions, &candidate.rs_sessions, be_entry);
+	TAILQ_CONCAT(&running.rs_lossy, &candidate.rs_lossy, lo_entry);
 }
 
 uint32_t
@@ -147,8 +161,20 @@ recorder_parent_conf_session(struct ipc *ip, const union msg *m)
 	strlcpy(be->be_session, m->conf_session.session,
 	    sizeof(be->be_session));
 	strlcpy(be->be_policy, m->conf_session.policy, sizeof(be->be_policy));
-	be->be_on_full = m->conf_session.on_full;
 	TAILQ_INSERT_TAIL(&candidate.rs_sessions, be, be_entry);
+	return 0;
+}
+
+int
+recorder_parent_conf_gap(struct ipc *ip, const union msg *m)
+{
+	struct lossy	*lo;
+
+	(void)ip;
+	if ((lo = calloc(1, sizeof(*lo))) == NULL)
+		fatal("%s", __func__);
+	strlcpy(lo->lo_policy, m->conf_gap.policy, sizeof(lo->lo_policy));
+	TAILQ_INSERT_TAIL(&candidate.rs_lossy, lo, lo_entry);
 	return 0;
 }
 
@@ -166,13 +192,22 @@ belongs_find(const char *session)
 	return NULL;
 }
 
-/* Whether a session goes on while records are lost; in doubt it does not. */
+/*
+ * Whether a session goes on while records are lost.  The policy of one that
+ * is not in the configuration, a sandbox's, is that of its engine's start.
+ */
 int
-redact_may_lose(const char *session)
+redact_may_lose(const char *session, const char *policy)
 {
 	const struct belongs	*be = belongs_find(session);
+	const struct lossy	*lo;
 
-	return be != NULL && be->be_on_full == FULL_GAP;
+	if (be != NULL)
+		policy = be->be_policy;
+	TAILQ_FOREACH(lo, &running.rs_lossy, lo_entry)
+		if (strcmp(lo->lo_policy, policy) == 0)
+			return 1;
+	return 0;
 }
 
 /* What the policy of a session says of it. */

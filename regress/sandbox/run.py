@@ -537,6 +537,19 @@ def records_are_lost():
     assert "ready" not in done.stderr and "<" not in done.stderr, done.stderr
 
 
+@cases.each(["deny", "gap"])
+def audit_on_full(what):
+    """A sandbox's policy says what happens to its requests, too."""
+    conf, log = here.conf("user", more=f"audit on full {what}\n")
+    with full_disk("user") as disk:
+        conf.write_text(conf.read_text().replace(
+            str(log), str(disk / "audit.log")))
+        done = here.sh("user", conf, f"curl -sS {URL}/a -o /dev/null "
+                       "-w '%{http_code} %header{egress-decision}'")
+    same(done.stdout, {"deny": "503 refuse, audit_full", "gap": "200 "}[what],
+         done.stderr)
+
+
 @cases.case
 def policy_that_is_not_there():
     conf, _ = here.conf("user", TWO)

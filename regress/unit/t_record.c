@@ -116,7 +116,8 @@ hang_up(void)
 static void
 setup(void)
 {
-	struct msg_channel	 mc = { .session = "edge", .instance = 7 };
+	struct msg_channel	 mc = { .session = "edge", .policy = "",
+	    .instance = 7 };
 	char			 path[] = "/tmp/t_record.XXXXXX", why[64];
 	int			 sv[2];
 
