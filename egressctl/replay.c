@@ -112,14 +112,20 @@ parse_scheme(const char *name, enum url_scheme *scheme)
 	return -1;
 }
 
-/* No rule looks at the query, and the record may have parts of it redacted. */
+/*
+ * No rule looks at the query, and the record may have parts of it redacted,
+ * or cut off.
+ */
 static const char *
-parse_path(const char *path, struct url *ur)
+parse_path(const cJSON *request, struct url *ur)
 {
-	const char	*why;
+	const char	*path = json_string(request, "path"), *why;
 
 	if (path == NULL)
 		return "the request has no path";
+	if (cJSON_IsTrue(json_get(request, "path_truncated")) &&
+	    strchr(path, '?') == NULL)
+		return "the record has only the beginning of the path";
 	if (strcmp(path, "*") == 0) {
 		strlcpy(ur->ur_path, path, sizeof(ur->ur_path));
 		return NULL;
@@ -151,7 +157,7 @@ parse_request(const cJSON *request, struct url *ur)
 		return NULL;
 	if (json_string(request, "method") == NULL)
 		return "the request has no method";
-	return parse_path(json_string(request, "path"), ur);
+	return parse_path(request, ur);
 }
 
 /* What was decided by a decider then is compared with asking one now. */

@@ -48,6 +48,8 @@ static struct {
 	off_t		 au_torn;	/* bytes of half a line after it */
 	off_t		 au_size;	/* what it had when we last wrote */
 	int		 au_broken;	/* a gap is due before anything else */
+	int		 au_skipped;	/* so it is, but there is room for it */
+	int		 au_told;	/* that there was none, a moment ago */
 	struct gap	 au_gap;
 	int		 au_unsynced;
 	int		 au_due;	/* a flush, soon */
@@ -70,6 +72,7 @@ static void		(*audit_changed)(int broken);
 
 static void	 audit_on_turn(evutil_socket_t, short, void *);
 static void	 audit_on_tick(evutil_socket_t, short, void *);
+static void	 audit_on_room(void);
 
 void
 audit_init(struct event_base *base, void (*changed)(int))
@@ -79,6 +82,7 @@ audit_init(struct event_base *base, void (*changed)(int))
 		fatal("signal SIGXFSZ");
 	audit_changed = changed;
 	audit.au_fd = next.nx_fd = -1;
+	room_init(base, audit_on_room);
 	if ((turn = event_new(base, -1, 0, audit_on_turn, NULL)) == NULL ||
 	    (tick = event_new(base, -1, 0, audit_on_tick, NULL)) == NULL)
 		fatalx("audit file: event_new");
@@ -87,14 +91,14 @@ audit_init(struct event_base *base, void (*changed)(int))
 int
 audit_listens(void)
 {
-	return audit.au_fd != -1 && !audit.au_broken;
+	return audit.au_fd != -1 && !audit.au_broken && !audit.au_skipped;
 }
 
 /* Records are being lost, for whatever reason it cannot be written. */
 int
 audit_full(void)
 {
-	return audit.au_fd != -1 && audit.au_broken;
+	return audit.au_fd != -1 && (audit.au_broken || audit.au_skipped);
 }
 
 const char *
@@ -149,6 +153,7 @@ cut_torn(void)
 	    size - audit.au_torn : 0) == -1)
 		return -1;
 	audit.au_torn = 0;
+	room_open(audit.au_fd);
 	return 0;
 }
 
@@ -178,6 +183,24 @@ audit_ended(void)
 }
 
 /*
+ * The line that comes next has no room beside what is promised to others,
+ * whose lines will follow all the same, after a gap.
+ */
+void
+audit_skip(void)
+{
+	audit_flush();
+	if (audit.au_broken)
+		return;
+	if (!audit.au_told)
+		log_warnx(LOST, audit.au_path);
+	audit.au_told = 1;
+	audit.au_skipped = 1;
+	memset(&audit.au_gap, 0, sizeof(audit.au_gap));
+	audit.au_gap.ga_reason = "audit_full";
+}
+
+/*
  * Only done bytes of what was collected are in the file.  Whole lines among
  * them count; the numbers of collected lines have no holes.
  */
@@ -195,6 +218,7 @@ audit_fail(size_t done)
 	audit.au_torn = stop - line;
 	audit.au_len = 0;
 	audit_break("audit_full");
+	room_open(audit.au_fd);
 	/* Readers should not meet it; if this fails, a tick tries again. */
 	cut_torn();
 	audit_ended();
@@ -233,6 +257,7 @@ audit_append(const struct line *ln)
 {
 	if (!audit_listens())
 		return;
+	room_use(ln->ln_len + 1);
 	audit.au_len += ln->ln_len + 1;
 	if (audit.au_len >= AUDIT_BATCH)
 		audit_flush();
@@ -264,9 +289,14 @@ audit_mend(void)
 		cut_torn();
 		return -1;
 	}
-	log_info("%s: goes on with record %llu after a gap: %s", audit.au_path,
-	    (unsigned long long)ln.ln_link.li_seq, audit.au_gap.ga_reason);
-	audit_tell(0);
+	room_use(ln.ln_len + 1);
+	if (!audit.au_told)
+		log_info("%s: goes on with record %llu after a gap: %s",
+		    audit.au_path, (unsigned long long)ln.ln_link.li_seq,
+		    audit.au_gap.ga_reason);
+	audit.au_skipped = 0;
+	if (audit.au_broken)
+		audit_tell(0);
 	audit.au_end = ln.ln_link;
 	audit_ended();
 	chain_join(&ln.ln_link);
@@ -289,10 +319,12 @@ audit_was_cut(off_t bytes)
 	    (long long)bytes);
 	if (tail_read(audit.au_fd, &ta, &why) == -1)
 		log_warnx("%s: %s", audit.au_path, why);
+	room_open(audit.au_fd);
 	if (ta.ta_torn == 0 && (ta.ta_empty ||
-	    chain_same(&ta.ta_end, &audit.au_end)))
+	    chain_same(&ta.ta_end, &audit.au_end))) {
+		room_use(audit.au_len);
 		audit_write();
-	else {
+	} else {
 		audit.au_len = 0;
 		audit.au_torn = ta.ta_torn;
 		if (!ta.ta_empty)
@@ -317,6 +349,26 @@ audit_flush(void)
 		audit_write();
 	else
 		audit_was_cut(audit.au_size - size);
+}
+
+/* A line that has room for itself has room for the gap before it. */
+void
+audit_catch_up(void)
+{
+	if (audit.au_skipped && audit_mend() == -1)
+		audit_break("audit_full");
+}
+
+/* There may be room that there was not. */
+static void
+audit_on_room(void)
+{
+	if (room_has(ROOM_GAP, 0)) {
+		audit.au_told = 0;
+		audit_catch_up();
+	}
+	if (audit_changed != NULL)
+		audit_changed(audit.au_broken);
 }
 
 static void
@@ -356,7 +408,7 @@ void
 audit_finish(void)
 {
 	audit_flush();
-	if (audit.au_broken && audit_mend() == -1)
+	if ((audit.au_broken || audit.au_skipped) && audit_mend() == -1)
 		log_warnx("%s: ends without a record of what it lacks",
 		    audit.au_path);
 	audit_sync();
@@ -368,10 +420,12 @@ audit_close(void)
 	event_del(turn);
 	audit.au_due = 0;
 	event_del(tick);
+	room_close();
 	if (audit.au_fd != -1)
 		close(audit.au_fd);
 	audit.au_fd = -1;
 	audit.au_torn = audit.au_size = 0;
+	audit.au_skipped = 0;
 	if (audit.au_broken)
 		audit_tell(0);
 }
@@ -461,7 +515,7 @@ audit_switch(void)
 	const char	*why;
 	int		 was_broken, same_name;
 
-	was_broken = audit.au_broken;
+	was_broken = audit.au_broken || audit.au_skipped;
 	old = audit.au_fd != -1 ? audit.au_end : *chain_tip();
 	same_name = audit.au_fd != -1 &&
 	    strcmp(audit.au_path, next.nx_path) == 0;
@@ -473,6 +527,7 @@ audit_switch(void)
 	if (tail_read(audit.au_fd, &ta, &why) == -1)
 		fatalx("%s: changed by another program: %s", audit.au_path,
 		    why);
+	room_open(audit.au_fd);
 	audit_join(&ta, &old, same_name);
 	if (ta.ta_empty && was_broken && !audit.au_broken)
 		audit_break("audit_full");

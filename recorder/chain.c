@@ -50,6 +50,12 @@
 _Static_assert(JSONW_ESCAPED(3 * NAME_LEN + HOST_LEN + METHOD_LEN + URL_LEN +
     PATH_LEN) + LINE_WORDS <= LINE_LEN_MAX, "a line has room for any record");
 
+/* A gap: two hashes, five numbers, and words of ours that hardly differ. */
+_Static_assert(2 * HASH_HEX + 5 * JSONW_DIGITS + TIME_LEN +
+    sizeof("{'seq':,'kind':'gap','at':'','session_id':null,'reason':"
+    "'audit_switched','lost':,'first_seq':,'last_seq':,'lost_hash':'',"
+    "'lost_bytes':,'prev':''}\n") <= ROOM_GAP, "a gap has its room");
+
 static struct link	 tip;		/* the last number and line */
 static struct line	 current;	/* between begin and end */
 static struct jsonw	 writer;
@@ -204,19 +210,25 @@ line_close(struct line *ln, const struct link *prev)
  * Take the next number and write what all records begin with; the caller
  * adds the rest and calls chain_end().  NULL: nobody listens, say no more.
  * The session must last until then.  What does not fit may be begun again,
- * with the same number, to say less.
+ * with the same number, to say less.  The room that was promised for it, or
+ * 0, is used with it.
  */
 struct jsonw *
-chain_begin(enum record_kind kind, uint64_t at, const char *session)
+chain_begin(enum record_kind kind, uint64_t at, const char *session,
+    size_t promised)
 {
+	if (promised > 0)
+		audit_catch_up();
 	if (!audit_listens() && follower_count() == 0) {
 		tip.li_seq++;
 		tip.li_hashed = 0;
+		room_put(promised);
 		return NULL;
 	}
 	current.ln_link.li_seq = tip.li_seq + 1;
 	current.ln_kind = kind;
 	current.ln_session = session;
+	current.ln_promised = promised;
 	line_open(&current, at);
 	return &writer;
 }
@@ -226,15 +238,21 @@ int
 chain_fits(void)
 {
 	return jsonw_error(&writer) == NULL &&
-	    jsonw_len(&writer) <= LINE_LEN_MAX - CLOSE_LEN;
+	    jsonw_len(&writer) <= LINE_LEN_MAX - CLOSE_LEN &&
+	    (!audit_listens() || room_has(jsonw_len(&writer) + CLOSE_LEN,
+	    current.ln_promised));
 }
 
 void
 chain_end(void)
 {
 	line_close(&current, &tip);
+	if (audit_listens() &&
+	    !room_has(current.ln_len + 1, current.ln_promised))
+		audit_skip();
 	tip = current.ln_link;
 	audit_append(&current);
+	room_put(current.ln_promised);
 	follower_send(&current);
 }
 
@@ -262,7 +280,7 @@ chain_session(const struct msg_record_session *m)
 {
 	struct jsonw	*w;
 
-	if ((w = chain_begin(m->kind, m->at, m->session)) == NULL)
+	if ((w = chain_begin(m->kind, m->at, m->session, 0)) == NULL)
 		return;
 	jsonw_lit(w, "policy");
 	jsonw_str(w, or_null(m->policy));
@@ -293,7 +311,7 @@ put_seq(const char *key, uint64_t seq, int known)
 void
 chain_file(void)
 {
-	if (chain_begin(RECORD_FILE_OPENED, clock_wall_ns(), NULL) == NULL)
+	if (chain_begin(RECORD_FILE_OPENED, clock_wall_ns(), NULL, 0) == NULL)
 		return;
 	put_seq("last_seq", tip.li_seq, 1);
 	jsonw_lit(&writer, "last_hash");

@@ -79,7 +79,7 @@ recorder_policyd_record_decider(struct ipc *ip, const union msg *m)
 		return ipc_bad(ip, "scheme %u", md->scheme);
 	if (*md->session == '\0' || *md->decider == '\0')
 		return ipc_bad(ip, "record about a decider without a name");
-	w = chain_begin(RECORD_DECIDER_FAILURE, md->at, md->session);
+	w = chain_begin(RECORD_DECIDER_FAILURE, md->at, md->session, 0);
 	if (w == NULL)
 		return 0;
 	put_request(w, md);

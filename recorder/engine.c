@@ -30,30 +30,110 @@
 #include "log.h"
 #include "recorder.h"
 
-#define CREDIT_BATCH	256	/* given back in one message */
+#define CREDIT_LOW	256	/* more is given when this is left */
+#define CREDIT_STEP	512	/* up to so much */
+#define CREDIT_HELD	4	/* for requests that are refused on hold */
 #define BODY_MAX	65536	/* bytes of a body that we keep */
 
 static TAILQ_HEAD(, engine)	 engines = TAILQ_HEAD_INITIALIZER(engines);
 static int			 losing;	/* the audit file is broken */
 
-static int
-on_hold(const struct engine *en)
+/* ---- credit -------------------------------------------------------------- */
+
+static bool
+may_lose(const struct engine *en)
 {
-	return losing && !redact_may_lose(en->en_session, en->en_policy);
+	return redact_may_lose(en->en_session, en->en_policy);
 }
 
-/* What an engine has used up comes back once its records are made. */
+static void
+credit_send(struct engine *en, uint32_t count)
+{
+	en->en_credit += count;
+	ipc_send(en->en_ipc, -1, CREDIT, credit, .count = count,
+	    .hold = en->en_hold);
+}
+
+/*
+ * As many requests more as may be open at once and have room for their
+ * records.  When there is room for none and the engine can open none, it is
+ * put on hold, with a little credit to record what it then refuses: it cannot
+ * have that before it knows.
+ */
+static void
+credit_give(struct engine *en)
+{
+	uint32_t	 open = en->en_requests.rs_count + en->en_credit;
+	uint32_t	 count, backed = 0;
+
+	if (en->en_credit > CREDIT_LOW || open >= CREDIT_MAX)
+		return;
+	count = CREDIT_STEP - en->en_credit;
+	if (count > CREDIT_MAX - open)
+		count = CREDIT_MAX - open;
+	if (!may_lose(en)) {
+		if (!en->en_hold)
+			backed = room_take(count);
+		if (backed == 0 && en->en_credit > 0)
+			return;
+		if (backed == 0 && !en->en_hold)
+			log_warnx("session %s: refuses requests, their "
+			    "records have no room", en->en_session);
+		en->en_hold = backed == 0;
+		if (backed > 0)
+			count = backed;
+		else if (count > CREDIT_HELD)
+			count = CREDIT_HELD;
+	}
+	en->en_backed += backed;
+	credit_send(en, count);
+}
+
+/* The file, its room, or what the policy wants has changed. */
+static void
+credit_review(struct engine *en)
+{
+	bool	 hold = false;
+
+	if (!may_lose(en)) {
+		en->en_backed += room_take(en->en_credit - en->en_backed);
+		hold = losing || en->en_backed < en->en_credit ||
+		    !room_sound();
+	}
+	if (hold != en->en_hold) {
+		if (!hold)
+			log_info("session %s: refuses requests no more",
+			    en->en_session);
+		en->en_hold = hold;
+		credit_send(en, 0);
+	}
+	credit_give(en);
+}
+
+/* One of them is used; the room for it now is its request's. */
+static void
+credit_spend(struct engine *en, struct request *rq)
+{
+	en->en_credit--;
+	if (en->en_backed == 0)
+		return;
+	en->en_backed--;
+	rq->rq_room = ROOM_REQUEST;
+}
+
+static void
+engine_forget(struct engine *en, struct request *rq)
+{
+	room_put(rq->rq_room);
+	request_free(&en->en_requests, rq);
+}
+
+/* Its records are made. */
 static void
 engine_free_request(struct engine *en, struct request *rq)
 {
-	request_free(&en->en_requests, rq);
-	/* One that is short of credit cannot wait for the batch. */
-	if (++en->en_spent < CREDIT_BATCH && en->en_requests.rs_count +
-	    en->en_spent < CREDIT_MAX - CREDIT_BATCH)
-		return;
-	ipc_send(en->en_ipc, -1, CREDIT, credit, .count = en->en_spent,
-	    .hold = on_hold(en));
-	en->en_spent = 0;
+	engine_forget(en, rq);
+	credit_give(en);
 }
 
 /* ---- what engines say ---------------------------------------------------- */
@@ -66,7 +146,7 @@ check_opened(struct ipc *ip, const struct msg_record_opened *mo)
 	if (mo->scheme >= URL_SCHEME_MAX || mo->protocol >= PROTOCOL_MAX)
 		return ipc_bad(ip, "scheme %u, protocol %u", mo->scheme,
 		    mo->protocol);
-	if (en->en_requests.rs_count + en->en_spent >= CREDIT_MAX)
+	if (en->en_credit == 0)
 		return ipc_bad(ip, "a request without credit");
 	if (request_find(&en->en_requests, mo->request) != NULL)
 		return ipc_bad(ip, "request %llu is open already",
@@ -75,7 +155,7 @@ check_opened(struct ipc *ip, const struct msg_record_opened *mo)
 }
 
 static void
-request_allow(const struct engine *en, struct request *rq, uint8_t rule_kind,
+request_allow(struct engine *en, struct request *rq, uint8_t rule_kind,
     uint32_t rule, uint64_t at)
 {
 	rq->rq_allowed = true;
@@ -100,6 +180,7 @@ recorder_engine_record_opened(struct ipc *ip, const union msg *m)
 	if (check_opened(ip, mo) == -1)
 		return -1;
 	rq = request_new(&en->en_requests, mo->request);
+	credit_spend(en, rq);
 	rq->rq_started = mo->at;
 	rq->rq_scheme = mo->scheme;
 	rq->rq_protocol = mo->protocol;
@@ -112,6 +193,7 @@ recorder_engine_record_opened(struct ipc *ip, const union msg *m)
 	record_station(en, rq, RECORD_REQUEST_OPENED, mo->at);
 	if (mo->allowed)
 		request_allow(en, rq, mo->rule_kind, mo->rule, mo->at);
+	credit_give(en);
 	return 0;
 }
 
@@ -294,8 +376,9 @@ recorder_engine_gone(struct ipc *ip, const char *why)
 	while ((rq = TAILQ_FIRST(&en->en_requests.rs_all)) != NULL) {
 		record_final(en, rq, rq->rq_allowed ? RECORD_REQUEST_FAILED :
 		    RECORD_REQUEST_DENIED, &mc, NULL);
-		request_free(&en->en_requests, rq);
+		engine_forget(en, rq);
 	}
+	room_put((size_t)en->en_backed * ROOM_REQUEST);
 	TAILQ_REMOVE(&engines, en, en_entry);
 	free(en);
 	ipc_free(ip);
@@ -311,6 +394,15 @@ engines_finish(void)
 		ipc_read_rest(en->en_ipc);
 		recorder_engine_gone(en->en_ipc, NULL);
 	}
+}
+
+void
+engines_review(void)
+{
+	struct engine	*en;
+
+	TAILQ_FOREACH(en, &engines, en_entry)
+		credit_review(en);
 }
 
 /* All that engines of this session have said so far. */
@@ -331,12 +423,19 @@ engines_hear(const char *session)
 void
 engines_hold(int broken)
 {
-	struct engine	*en;
-
 	losing = broken;
+	engines_review();
+}
+
+bool
+engines_held(void)
+{
+	const struct engine	*en;
+
 	TAILQ_FOREACH(en, &engines, en_entry)
-		ipc_send(en->en_ipc, -1, CREDIT, credit, .count = 0,
-		    .hold = on_hold(en));
+		if (en->en_hold)
+			return true;
+	return false;
 }
 
 void
@@ -358,6 +457,6 @@ engine_new(const struct msg_channel *mc, int fd)
 	ip->ip_gone = recorder_engine_gone;
 	en->en_ipc = ip;
 	TAILQ_INSERT_TAIL(&engines, en, en_entry);
-	ipc_send(ip, -1, CREDIT, credit, .count = CREDIT_MAX,
-	    .hold = on_hold(en));
+	en->en_hold = losing && !may_lose(en);
+	credit_give(en);
 }

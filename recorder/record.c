@@ -46,8 +46,35 @@
 _Static_assert(IDENTITY_MAX + 2 * HEAD_CUT_MAX + END_MAX <= LINE_LEN_MAX,
     "a final record fits when its heads and previews are cut");
 
-/* What is left out of a final record, each only if all before is too long. */
-enum cut { CUT_NOTHING, CUT_PREVIEWS, CUT_HEADS };
+/*
+ * What is left out of a record, each only if all before is too long: for a
+ * line, for the room that there is (CUT_ALL).
+ */
+enum cut { CUT_NOTHING, CUT_PREVIEWS, CUT_HEADS, CUT_ALL };
+
+static const struct {
+	size_t	 cu_head;	/* of it, bytes */
+	size_t	 cu_path;	/* as it is written, as all that follows */
+	size_t	 cu_host;
+	size_t	 cu_name;	/* method, decider, address */
+	size_t	 cu_reason;
+} cuts[] = {
+	[CUT_NOTHING] = { SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX },
+	[CUT_PREVIEWS] = { SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX },
+	[CUT_HEADS] = { HEAD_CUT, SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX },
+#define SHORT_TEXT	128	/* of a path, and of a reason */
+	[CUT_ALL] = { 0, SHORT_TEXT, HOST_LEN, NAME_LEN, SHORT_TEXT },
+};
+
+/* With the name of the session, which needs no escapes. */
+#define SHORT_IDENTITY	(NAME_LEN + HOST_LEN + NAME_LEN + SHORT_TEXT)
+#define SHORT_WORDS	512	/* our own, with numbers and a hash */
+#define SHORT_OUTCOME	704	/* of a final record, beside these */
+
+_Static_assert(SHORT_IDENTITY + NAME_LEN + SHORT_WORDS + ROOM_GAP <=
+    ROOM_STATION && SHORT_IDENTITY + 2 * NAME_LEN + SHORT_TEXT +
+    SHORT_WORDS + SHORT_OUTCOME + ROOM_GAP <= ROOM_FINAL,
+    "the shortest records have the room that is promised");
 
 static const char *const scheme_names[URL_SCHEME_MAX] = {
 	[URL_HTTP] = "http", [URL_HTTPS] = "https", [URL_TCP] = "tcp",
@@ -87,6 +114,36 @@ static const char *
 or_null(const char *s)
 {
 	return *s == '\0' ? NULL : s;
+}
+
+/*
+ * A text, or as much of its beginning as takes max bytes in the record; then
+ * false.
+ */
+static bool
+put_bytes(struct jsonw *w, const char *s, size_t len, size_t max)
+{
+	size_t	 n = len, used = 0;
+
+	if (len == 0) {
+		jsonw_null(w);
+		return true;
+	}
+	if (max != SIZE_MAX)
+		for (n = 0; n < len; n++) {
+			used += s[n] >= ' ' && s[n] <= '~' && s[n] != '"' &&
+			    s[n] != '\\' ? 1 : JSONW_ESCAPED(1);
+			if (used > max)
+				break;
+		}
+	jsonw_string(w, s, n);
+	return n == len;
+}
+
+static bool
+put_text(struct jsonw *w, const char *s, size_t max)
+{
+	return put_bytes(w, s, strlen(s), max);
 }
 
 static void
@@ -235,6 +292,8 @@ preview_room(const struct jsonw *w, size_t other, enum cut cut)
 
 	if (cut < CUT_PREVIEWS)
 		return SIZE_MAX;
+	if (cut == CUT_ALL)
+		return 0;
 	if (used < LINE_LEN_MAX)
 		room = (LINE_LEN_MAX - used) / JSONW_ESCAPED(1);
 	return room - (other < room / 2 ? other : room / 2);
@@ -273,7 +332,7 @@ put_body(struct jsonw *w, struct redacted re, bool more, size_t max,
 
 static void
 put_identity(struct jsonw *w, const struct engine *en,
-    const struct request *rq)
+    const struct request *rq, enum cut cut)
 {
 	const char	*host = rq->rq_names.bl_data;
 	const char	*method = host + strlen(host) + 1;
@@ -283,7 +342,7 @@ put_identity(struct jsonw *w, const struct engine *en,
 
 	put_id(w, en, rq->rq_id);
 	jsonw_lit(w, "host");
-	jsonw_str(w, host);
+	put_text(w, host, cuts[cut].cu_host);
 	jsonw_lit(w, "port");
 	jsonw_uint(w, rq->rq_port);
 	jsonw_lit(w, "scheme");
@@ -295,12 +354,12 @@ put_identity(struct jsonw *w, const struct engine *en,
 		jsonw_bool(w, 0);
 	}
 	jsonw_lit(w, "method");
-	jsonw_str(w, or_null(method));
+	put_text(w, method, cuts[cut].cu_name);
 	jsonw_lit(w, "path");
-	if (re.re_len > 0)
-		jsonw_string(w, re.re_text, re.re_len);
-	else
-		jsonw_null(w);
+	if (!put_bytes(w, re.re_text, re.re_len, cuts[cut].cu_path)) {
+		jsonw_lit(w, "path_truncated");
+		jsonw_bool(w, 1);
+	}
 }
 
 /*
@@ -308,33 +367,37 @@ put_identity(struct jsonw *w, const struct engine *en,
  * when a new generation may want more of it hidden.
  */
 static void
-put_request(struct jsonw *w, const struct engine *en, struct request *rq)
+put_request(struct jsonw *w, const struct engine *en, struct request *rq,
+    enum cut cut)
 {
 	const char	*text;
 	size_t		 from, len;
 
 	jsonw_lit(w, "request");
 	jsonw_object(w);
-	if (rq->rq_text.bl_len > 0 && rq->rq_version == redact_version()) {
+	if (cut < CUT_ALL && rq->rq_text.bl_len > 0 &&
+	    rq->rq_version == redact_version()) {
 		jsonw_members(w, rq->rq_text.bl_data, rq->rq_text.bl_len);
 		return;
 	}
 	from = jsonw_len(w);
-	put_identity(w, en, rq);
+	put_identity(w, en, rq, cut);
+	if (cut >= CUT_ALL)
+		return;
 	text = jsonw_since(w, from, &len);
 	blob_set(&rq->rq_text, text, len);
 	rq->rq_version = redact_version();
 }
 
 static void
-put_decider(struct jsonw *w, const struct request *rq)
+put_decider(struct jsonw *w, const struct request *rq, enum cut cut)
 {
 	if (*rq->rq_decider == '\0')
 		return;
 	jsonw_lit(w, "decider");
 	jsonw_object(w);
 	jsonw_lit(w, "name");
-	jsonw_str(w, rq->rq_decider);
+	put_text(w, rq->rq_decider, cuts[cut].cu_name);
 	jsonw_lit(w, "latency_ms");
 	jsonw_uint(w, rq->rq_waited_ms);
 	jsonw_end(w);
@@ -357,20 +420,37 @@ put_rule(struct jsonw *w, const struct request *rq)
 	jsonw_end(w);
 }
 
+/* From what is promised to a request, for one record. */
+static size_t
+take_room(struct request *rq, size_t len)
+{
+	if (len > rq->rq_room)
+		len = rq->rq_room;
+	rq->rq_room -= len;
+	return len;
+}
+
 /* A station on the way: opened, allowed. */
 void
-record_station(const struct engine *en, struct request *rq,
+record_station(struct engine *en, struct request *rq,
     enum record_kind kind, uint64_t at)
 {
+	size_t		 promised = take_room(rq, ROOM_STATION);
 	struct jsonw	*w;
+	enum cut	 cut = CUT_NOTHING;
 
-	if ((w = chain_begin(kind, at, en->en_session)) == NULL)
-		return;
-	put_request(w, en, rq);
-	jsonw_end(w);
-	if (kind == RECORD_REQUEST_ALLOWED) {
-		put_decider(w, rq);
-		put_rule(w, rq);
+	for (;; cut = CUT_ALL) {
+		w = chain_begin(kind, at, en->en_session, promised);
+		if (w == NULL)
+			return;
+		put_request(w, en, rq, cut);
+		jsonw_end(w);
+		if (kind == RECORD_REQUEST_ALLOWED) {
+			put_decider(w, rq, cut);
+			put_rule(w, rq);
+		}
+		if (cut == CUT_ALL || chain_fits())
+			break;
 	}
 	chain_end();
 }
@@ -381,7 +461,7 @@ put_heads(struct jsonw *w, const struct engine *en, const struct request *rq,
     const struct answer *an, enum cut cut, enum redact_media media[2])
 {
 	const struct blob	*asked = &rq->rq_fields[0];
-	size_t			 max = cut < CUT_HEADS ? SIZE_MAX : HEAD_CUT;
+	size_t			 max = cuts[cut].cu_head;
 
 	jsonw_lit(w, "request_headers");
 	media[0] = put_head(w, en, &heads[0], asked->bl_data, asked->bl_len,
@@ -429,14 +509,15 @@ put_outcome(struct jsonw *w, const struct engine *en,
 	jsonw_lit(w, "finished_at");
 	chain_put_time(mc->at);
 	jsonw_lit(w, "address");
-	jsonw_str(w, an->an_address);
+	put_text(w, an->an_address != NULL ? an->an_address : "",
+	    cuts[cut].cu_name);
 }
 
 static void
 put_final(struct jsonw *w, const struct engine *en, struct request *rq,
     const struct msg_record_closed *mc, const struct answer *an, enum cut cut)
 {
-	put_request(w, en, rq);
+	put_request(w, en, rq, cut);
 	put_outcome(w, en, rq, mc, an, cut);
 	jsonw_end(w);
 	jsonw_lit(w, "bytes_in");
@@ -444,8 +525,8 @@ put_final(struct jsonw *w, const struct engine *en, struct request *rq,
 	jsonw_lit(w, "bytes_out");
 	jsonw_uint(w, mc->bytes_out);
 	jsonw_lit(w, "reason");
-	jsonw_str(w, or_null(mc->reason));
-	put_decider(w, rq);
+	put_text(w, mc->reason, cuts[cut].cu_reason);
+	put_decider(w, rq, cut);
 	put_rule(w, rq);
 }
 
@@ -454,10 +535,11 @@ put_final(struct jsonw *w, const struct engine *en, struct request *rq,
  * an answer, it is the one that the request has kept.
  */
 void
-record_final(const struct engine *en, struct request *rq,
+record_final(struct engine *en, struct request *rq,
     enum record_kind kind, const struct msg_record_closed *mc,
     const struct answer *an)
 {
+	size_t			 promised = take_room(rq, rq->rq_room);
 	const struct answer	 kept = {
 		.an_status = rq->rq_status,
 		.an_address = rq->rq_answered ? rq->rq_address : NULL,
@@ -470,12 +552,14 @@ record_final(const struct engine *en, struct request *rq,
 
 	if (kind == RECORD_REQUEST_DENIED)
 		refusal_add(en->en_session, rq->rq_names.bl_data, mc->reason);
+	if (an == NULL)
+		an = &kept;
 	do {
-		w = chain_begin(kind, mc->at, en->en_session);
+		w = chain_begin(kind, mc->at, en->en_session, promised);
 		if (w == NULL)
 			return;
-		put_final(w, en, rq, mc, an != NULL ? an : &kept, cut);
-	} while (!chain_fits() && cut++ < CUT_HEADS);
+		put_final(w, en, rq, mc, an, cut);
+	} while (!chain_fits() && cut++ < CUT_ALL);
 	chain_end();
 }
 
@@ -488,7 +572,7 @@ record_other(const struct engine *en, const struct msg_record_other *mo)
 	if (mo->kind == RECORD_REQUEST_DENIED ||
 	    mo->kind == RECORD_CONNECTION_REFUSED)
 		refusal_add(en->en_session, mo->host, mo->reason);
-	if ((w = chain_begin(mo->kind, mo->at, en->en_session)) == NULL)
+	if ((w = chain_begin(mo->kind, mo->at, en->en_session, 0)) == NULL)
 		return;
 	jsonw_lit(w, "request");
 	jsonw_object(w);

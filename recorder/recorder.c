@@ -59,7 +59,7 @@ recorder_policyd_audit_ask(struct ipc *ip, const union msg *m)
 	audit_flush();
 	ipc_send(ip, -1, AUDIT_STATUS, audit_status,
 	    .cookie = m->cookie.cookie, .seq = chain_tip()->li_seq,
-	    .followers = follower_count(), .full = audit_full() != 0,
+	    .followers = follower_count(), .full = audit_full() || engines_held(),
 	    .path = audit_path());
 	return 0;
 }
@@ -162,6 +162,7 @@ recorder_commit(void)
 {
 	audit_commit();
 	redact_commit();
+	engines_review();
 	if (!running && policyd != NULL &&
 	    event_add(&policyd->ip_rev, NULL) == -1)
 		fatalx("%s: event_add", policyd->ip_name);
@@ -188,6 +189,7 @@ static void
 recorder_exit(void)
 {
 	audit_finish();
+	room_close();
 	follower_flush();
 }
 

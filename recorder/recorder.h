@@ -46,6 +46,15 @@
 #define AUDIT_TICK_S		1		/* sync, or try again */
 #define ENGINE_PACE_MS		2		/* how often one is heard */
 
+/*
+ * Room that records take in their shortest form, see record.c and chain.c.
+ * Each may have to be preceded by a gap.
+ */
+#define ROOM_GAP		512
+#define ROOM_STATION		(1088 + ROOM_GAP)	/* opened, allowed */
+#define ROOM_FINAL		(1984 + ROOM_GAP)
+#define ROOM_REQUEST		(2 * ROOM_STATION + ROOM_FINAL)
+
 #define FOLLOWERS_MAX		64
 #define FOLLOWER_QUEUE_MAX	(256 * 1024)	/* bytes */
 #define FOLLOWER_RESERVE	256		/* of these: the last line */
@@ -65,6 +74,7 @@ struct line {
 	const char		*ln_session;	/* NULL: concerns all */
 	char			*ln_text;
 	size_t			 ln_len;
+	size_t			 ln_promised;	/* room for it */
 };
 
 /*
@@ -81,7 +91,8 @@ struct gap {
 void			 chain_init(void);
 const struct link	*chain_tip(void);
 void			 chain_join(const struct link *);
-struct jsonw		*chain_begin(enum record_kind, uint64_t, const char *);
+struct jsonw		*chain_begin(enum record_kind, uint64_t, const char *,
+			    size_t);
 int			 chain_fits(void);
 void			 chain_end(void);
 void			 chain_session(const struct msg_record_session *);
@@ -100,6 +111,8 @@ int		 audit_listens(void);
 int		 audit_full(void);
 const char	*audit_path(void);
 char		*audit_room(void);
+void		 audit_catch_up(void);
+void		 audit_skip(void);
 void		 audit_append(const struct line *);
 void		 audit_flush(void);
 void		 audit_finish(void);
@@ -109,6 +122,16 @@ int		 audit_keep(void);
 int		 audit_weigh(char *, size_t);
 void		 audit_commit(void);
 void		 audit_abort(void);
+
+/* room.c */
+void		 room_init(struct event_base *, void (*)(void));
+void		 room_open(int);
+void		 room_close(void);
+bool		 room_sound(void);
+uint32_t	 room_take(uint32_t);
+void		 room_put(size_t);
+bool		 room_has(size_t, size_t);
+void		 room_use(size_t);
 
 /* tail.c */
 struct tail {
@@ -183,6 +206,7 @@ struct request {
 	uint32_t		 rq_waited_ms;	/* for rq_decider */
 	uint32_t		 rq_version;	/* of redaction, in rq_text */
 	uint16_t		 rq_status;
+	size_t			 rq_room;	/* promised to its records */
 	/* From here on storage is used again, see request_new(). */
 	struct blob		 rq_text;	/* what all records say of it */
 	struct blob		 rq_names;	/* host, method, path, each \0 */
@@ -218,12 +242,16 @@ struct engine {
 	char			 en_policy[NAME_LEN + 1];	/* at its start */
 	uint32_t		 en_instance;
 	char			 en_prefix[REQUEST_PREFIX_LEN + 1];
-	uint32_t		 en_spent;	/* credit to give back */
+	uint32_t		 en_credit;	/* requests that it may open */
+	uint32_t		 en_backed;	/* of these, with room */
+	bool			 en_hold;	/* it refuses them all */
 	struct request_set	 en_requests;
 };
 
 void		 engine_new(const struct msg_channel *, int);
+void		 engines_review(void);
 void		 engines_hold(int);
+bool		 engines_held(void);
 void		 engines_finish(void);
 void		 engines_hear(const char *);
 
@@ -243,9 +271,9 @@ struct answer {
 	struct msg_bytes	 an_body;
 };
 
-void		 record_station(const struct engine *, struct request *,
+void		 record_station(struct engine *, struct request *,
 		    enum record_kind, uint64_t);
-void		 record_final(const struct engine *, struct request *,
+void		 record_final(struct engine *, struct request *,
 		    enum record_kind, const struct msg_record_closed *,
 		    const struct answer *);
 void		 record_other(const struct engine *,

@@ -17,20 +17,24 @@
 
 """What ends requests beside rules: a full audit file, the session's quota."""
 
+import collections
 import contextlib
 import os
 import pathlib
 import subprocess
 import sys
+import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from case import Cases, Skip  # noqa: E402
-from daemon import until, verify  # noqa: E402
-from gate import Broken, Gate, get, pair  # noqa: E402
+from daemon import WAIT_S, until, verify  # noqa: E402
+from gate import (FINAL, GOOD, Broken, Gate, Pair, get,  # noqa: E402
+                  pair)
+from standin_origin import StandinOrigin, always  # noqa: E402
+from standin_origin import answer as reply  # noqa: E402
 
 cases = Cases()
 
-ROOM = 64 * 1024
 # Denied requests make records without any origin.
 DENY = 'deny host "**"'
 
@@ -44,26 +48,37 @@ def fill(path):
 
 
 @contextlib.contextmanager
-def full_disk(settings=""):
-    """A gate whose audit file stands on a file system of its own, full."""
+def small_disk(gate, size, taken=0):
+    """The audit file stands on a file system of its own, of which some is
+    taken already; the rest is set aside at the start, as far as it goes."""
     if os.geteuid() != 0:
         raise Skip("only root can mount")
-    gate = Gate(f"{DENY}\n{settings}")
     disk = gate.dir / "disk"
     disk.mkdir()
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={ROOM}", "tmpfs",
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs",
                     str(disk)], check=True)
     try:
         gate.audit = disk / "audit.log"
         gate.policy(gate.rules)
+        (disk / "filler").write_bytes(b"x" * taken)
         with gate:
-            assert status(gate) == 403
-            fill(disk / "filler")
-            yield gate, disk / "filler"
+            yield disk
             gate.stop()
+            have = gate.audit.stat()
+            assert have.st_blocks * 512 < have.st_size + 8192, \
+                f"{have.st_blocks * 512} bytes, {have.st_size} used"
     finally:
         subprocess.run(["umount", str(disk)], check=True)
         gate.end()
+
+
+@contextlib.contextmanager
+def full_disk(settings=""):
+    gate = Gate(f"{DENY}\n{settings}")
+    with small_disk(gate, 256 << 10, 128 << 10) as disk:
+        assert status(gate) == 403
+        fill(disk / "more")
+        yield gate, disk / "filler"
 
 
 def status(gate):
@@ -80,12 +95,98 @@ def audit_on_full_deny():
             answer = wire.ask(get())
             assert answer.get("egress-decision") == "refuse, audit_full", \
                 answer
+        assert gate.ask("status")["audit"]["full"] is True
         filler.unlink()
         until("served again", lambda: status(gate) == 403)
-        gate.ask("status")
-        records = verify(gate.audit.read_text().splitlines())
-        assert any(r["kind"] == "gap" and r["reason"] == "audit_full"
-                   for r in records), records
+        assert gate.ask("status")["audit"]["full"] is False
+        verify(gate.audit.read_text().splitlines())
+
+
+class Load:
+    """A client that sends requests ahead, each with a path of its own, and
+    notes which of them were answered by the origin."""
+
+    AHEAD = 8
+
+    def __init__(self, both, name):
+        self.both, self.name, self.served, self.refused = both, name, [], 0
+        self.thread = threading.Thread(target=self.run, daemon=True)
+        self.thread.start()
+
+    def run(self):
+        """Until it is refused."""
+        count = 0
+        with self.both.open() as wire:
+            while not self.refused:
+                paths = [f"/{self.name}/{count + n}"
+                         for n in range(self.AHEAD)]
+                count += len(paths)
+                wire.send(b"".join(self.both.get(p, EXTRA) for p in paths))
+                for path in paths:
+                    answer = wire.answer()
+                    if answer.status == 200:
+                        self.served.append(path)
+                    else:
+                        assert answer.get("egress-decision") == \
+                            "refuse, audit_full", answer
+                        self.refused += 1
+
+
+EXTRA = f"X-Long: {'x' * 1000}\r\n"
+
+
+def loads(both, names):
+    """What was served; every client was refused in the end."""
+    clients = [Load(both, name) for name in names]
+    for client in clients:
+        client.thread.join(WAIT_S)
+        assert client.refused, "it goes on"
+    return [path for client in clients for path in client.served]
+
+
+def accounted(both, served, chain):
+    """What the origin has seen has its final record, and nothing more."""
+    asked = {line.split(b" ")[1].decode()
+             for line in both.origin.got().split(b"\r\n")
+             if line.startswith(b"GET ")}
+    finals = collections.Counter(
+        r["request"]["path"] for r in chain
+        if r["kind"] in FINAL and r["kind"] != "request_denied")
+    assert set(finals.values()) <= {1}, finals.most_common(3)
+    for what, paths in (("served", set(served)), ("asked for", asked)):
+        missing = paths - set(finals)
+        assert not missing, f"{len(missing)} of {len(paths)} were {what} " \
+            f"without a final record, {min(missing)}"
+    return len(finals)
+
+
+@cases.case
+def disk_fills_under_load():
+    """Nothing leaves whose records have no room: what was served is in the
+    file, in fewer words perhaps; and when there is room it goes on."""
+    with StandinOrigin(always(reply(b"y" * 3000))) as origin:
+        gate = Gate(f'allow host "{GOOD}" port {origin.port}\n'
+                    "capture body 4K")
+        load(Pair(origin, gate, False))
+
+
+def load(both):
+    gate, served = both.gate, []
+    with small_disk(gate, 16 << 20, 8 << 20) as disk:
+        for n in range(2):
+            filler = threading.Thread(target=fill, args=(disk / f"{n}",))
+            filler.start()
+            served += loads(both, [f"{n}-{i}" for i in range(16)])
+            filler.join()
+            if n == 0:
+                (disk / "filler").unlink()
+                until("served again", lambda: status(gate) == 403)
+        chain = verify(gate.audit.read_text().splitlines())
+        count = accounted(both, served, chain)
+        brief = sum(r["request"].get("request_headers_truncated", False)
+                    for r in chain if r["kind"] == "request_closed")
+        print(f"# {count} requests, {brief} of them in few words")
+        assert count > 500, count
 
 
 @cases.case

@@ -231,12 +231,20 @@ def bad_lines():
             (record(host=None), "the host is no host name"),
             (record(scheme="gopher"), "the scheme is not"),
             (record(path=None), "the request has no path"),
+            (record(path="/open", path_truncated=True), "the beginning of"),
             (record(path="/../x"), "the path is not one"),
             (record(path="x"), "the path is not one")):
         status, out, err = replay([good, line, good])
         assert status == ERROR and err == "", (line, err)
         assert out.startswith("log:2: ") and why in out, (line, out)
         assert out.endswith("2 requests, 0 would change, 1 bad line\n"), out
+
+
+@cases.case
+def query_cut_off():
+    """What is left of the path is all that rules look at."""
+    status, out, _ = replay([record(rule=ALLOW, path_truncated=True)])
+    assert "1 request, 0 would change\n" in out, (status, out)
 
 
 @cases.case

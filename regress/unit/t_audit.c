@@ -270,7 +270,7 @@ TEST(longest_line)
 	say(1);
 	CHECK((big = malloc(LINE_LEN_MAX)) != NULL);
 	memset(big, 'x', LINE_LEN_MAX);
-	CHECK((w = chain_begin(RECORD_GAP, 0, NULL)) != NULL);
+	CHECK((w = chain_begin(RECORD_GAP, 0, NULL, 0)) != NULL);
 	jsonw_key(w, "x");
 	len = LINE_LEN_MAX - 1 - w->jw_len - 2 -
 	    strlen(",\"prev\":\"\"}") - HASH_HEX;

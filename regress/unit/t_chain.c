@@ -206,7 +206,7 @@ TEST(nobody_listens)
 	say("edge", "", "");
 	CHECK_INT(chain_tip()->li_seq, 1);
 	CHECK_INT(chain_tip()->li_hashed, 0);
-	CHECK(chain_begin(RECORD_SESSION_ENDED, AT, "edge") == NULL);
+	CHECK(chain_begin(RECORD_SESSION_ENDED, AT, "edge", 0) == NULL);
 	CHECK_INT(chain_tip()->li_seq, 2);
 	fd = follow("", UINT32_MAX);
 	say("edge", "", "");

@@ -586,7 +586,7 @@ TEST(many_requests)
 	for (i = 1; i <= COUNT / 2; i++)
 		OPEN(i * REQUEST_SLOTS + 1, .inspected = 1);
 	settle();
-	CHECK_INT(credit, 2048 + COUNT / 2 / 256 * 256);
+	CHECK_INT(credit, 512 + (COUNT + COUNT / 2) / 256 * 256);
 	hang_up();
 	look();
 	CHECK_STR(gone_why, "");
