@@ -34,6 +34,8 @@
 #define CREDIT_STEP	512	/* up to so much */
 #define CREDIT_HELD	4	/* for requests that are refused on hold */
 #define BODY_MAX	65536	/* bytes of a body that we keep */
+#define PATH_KEPT	512	/* bytes of a path in any case */
+#define KEPT_MAX	(32 * 1024 * 1024)	/* of an engine's requests */
 
 static TAILQ_HEAD(, engine)	 engines = TAILQ_HEAD_INITIALIZER(engines);
 static int			 losing;	/* the audit file is broken */
@@ -121,10 +123,67 @@ credit_spend(struct engine *en, struct request *rq)
 	rq->rq_room = ROOM_REQUEST;
 }
 
+/* ---- what is kept -------------------------------------------------------- */
+
+/* Whether a piece may be kept: all of them together have a bound. */
+static bool
+keep(struct engine *en, struct request *rq, size_t len)
+{
+	if (len > KEPT_MAX - en->en_kept)
+		return false;
+	en->en_kept += len;
+	rq->rq_kept += len;
+	return true;
+}
+
+static void
+keep_fields(struct engine *en, struct request *rq, int of_answer,
+    const struct msg_bytes *fields)
+{
+	if (keep(en, rq, fields->len))
+		blob_add(&rq->rq_fields[of_answer], fields->data, fields->len);
+	else
+		rq->rq_head_cut[of_answer] = true;
+}
+
+/* A preview is the beginning of a body: nothing follows what is left out. */
+static void
+keep_body(struct engine *en, struct request *rq, int of_answer,
+    const struct msg_bytes *data)
+{
+	struct blob	*bl = &rq->rq_body[of_answer];
+	size_t		 room = BODY_MAX - bl->bl_len;
+	size_t		 len = data->len < room ? data->len : room;
+
+	if (rq->rq_body_cut[of_answer])
+		return;
+	if (keep(en, rq, len))
+		blob_add(bl, data->data, len);
+	else
+		rq->rq_body_cut[of_answer] = true;
+}
+
+static void
+keep_names(struct engine *en, struct request *rq,
+    const struct msg_record_opened *mo)
+{
+	size_t	 len = strlen(mo->path);
+
+	blob_add(&rq->rq_names, mo->host, strlen(mo->host) + 1);
+	blob_add(&rq->rq_names, mo->method, strlen(mo->method) + 1);
+	if (len > PATH_KEPT && !keep(en, rq, len)) {
+		rq->rq_path_cut = true;
+		len = PATH_KEPT;
+	}
+	blob_add(&rq->rq_names, mo->path, len);
+	blob_add(&rq->rq_names, "", 1);
+}
+
 static void
 engine_forget(struct engine *en, struct request *rq)
 {
 	room_put(rq->rq_room);
+	en->en_kept -= rq->rq_kept;
 	request_free(&en->en_requests, rq);
 }
 
@@ -164,12 +223,6 @@ request_allow(struct engine *en, struct request *rq, uint8_t rule_kind,
 	record_station(en, rq, RECORD_REQUEST_ALLOWED, at);
 }
 
-static void
-blob_add_str(struct blob *bl, const char *s)
-{
-	blob_add(bl, s, strlen(s) + 1);
-}
-
 static int
 recorder_engine_record_opened(struct ipc *ip, const union msg *m)
 {
@@ -186,10 +239,8 @@ recorder_engine_record_opened(struct ipc *ip, const union msg *m)
 	rq->rq_protocol = mo->protocol;
 	rq->rq_port = mo->port;
 	rq->rq_inspected = mo->inspected != 0;
-	blob_add_str(&rq->rq_names, mo->host);
-	blob_add_str(&rq->rq_names, mo->method);
-	blob_add_str(&rq->rq_names, mo->path);
-	blob_add(&rq->rq_fields[0], mo->fields.data, mo->fields.len);
+	keep_names(en, rq, mo);
+	keep_fields(en, rq, 0, &mo->fields);
 	record_station(en, rq, RECORD_REQUEST_OPENED, mo->at);
 	if (mo->allowed)
 		request_allow(en, rq, mo->rule_kind, mo->rule, mo->at);
@@ -264,16 +315,8 @@ recorder_engine_record_head(struct ipc *ip, const union msg *m)
 		return -1;
 	rq->rq_status = mh->status;
 	strlcpy(rq->rq_address, mh->address, sizeof(rq->rq_address));
-	blob_add(&rq->rq_fields[1], mh->fields.data, mh->fields.len);
+	keep_fields(ip->ip_arg, rq, 1, &mh->fields);
 	return 0;
-}
-
-static void
-body_add(struct blob *bl, const struct msg_bytes *data)
-{
-	size_t	 room = BODY_MAX - bl->bl_len;
-
-	blob_add(bl, data->data, data->len < room ? data->len : room);
 }
 
 static int
@@ -286,7 +329,7 @@ recorder_engine_record_body(struct ipc *ip, const union msg *m)
 		return -1;
 	if (mb->answer > 1)
 		return ipc_bad(ip, "body %u of a request", mb->answer);
-	body_add(&rq->rq_body[mb->answer], &mb->data);
+	keep_body(ip->ip_arg, rq, mb->answer, &mb->data);
 	return 0;
 }
 

@@ -27,6 +27,7 @@
 #include "recorder.h"
 
 #define FIELDS_MAX	256	/* lines of a head that we write */
+#define TEXT_KEPT	2048	/* of a request, to be written again */
 #define HEAD_LEN	2048	/* of a head that we remember */
 #define HASH_LEN	32	/* SHA-256 */
 
@@ -356,7 +357,8 @@ put_identity(struct jsonw *w, const struct engine *en,
 	jsonw_lit(w, "method");
 	put_text(w, method, cuts[cut].cu_name);
 	jsonw_lit(w, "path");
-	if (!put_bytes(w, re.re_text, re.re_len, cuts[cut].cu_path)) {
+	if (!put_bytes(w, re.re_text, re.re_len, cuts[cut].cu_path) ||
+	    rq->rq_path_cut) {
 		jsonw_lit(w, "path_truncated");
 		jsonw_bool(w, 1);
 	}
@@ -384,7 +386,10 @@ put_request(struct jsonw *w, const struct engine *en, struct request *rq,
 	put_identity(w, en, rq, cut);
 	if (cut >= CUT_ALL)
 		return;
+	rq->rq_text.bl_len = 0;
 	text = jsonw_since(w, from, &len);
+	if (text == NULL || len > TEXT_KEPT)
+		return;
 	blob_set(&rq->rq_text, text, len);
 	rq->rq_version = redact_version();
 }
@@ -455,6 +460,13 @@ record_station(struct engine *en, struct request *rq,
 	chain_end();
 }
 
+/* The type of a body stands in its head; of one that was cut, perhaps not. */
+static enum redact_media
+media_after(enum redact_media media, bool cut)
+{
+	return cut && media == MEDIA_UNKNOWN ? MEDIA_ENCODED : media;
+}
+
 /* A record that has all of a head does not have the member. */
 static void
 put_heads(struct jsonw *w, const struct engine *en, const struct request *rq,
@@ -466,7 +478,8 @@ put_heads(struct jsonw *w, const struct engine *en, const struct request *rq,
 	jsonw_lit(w, "request_headers");
 	media[0] = put_head(w, en, &heads[0], asked->bl_data, asked->bl_len,
 	    max);
-	if (asked->bl_len > max) {
+	media[0] = media_after(media[0], rq->rq_head_cut[0]);
+	if (asked->bl_len > max || rq->rq_head_cut[0]) {
 		jsonw_lit(w, "request_headers_truncated");
 		jsonw_bool(w, 1);
 	}
@@ -478,7 +491,8 @@ put_heads(struct jsonw *w, const struct engine *en, const struct request *rq,
 	jsonw_lit(w, "response_headers");
 	media[1] = put_head(w, en, &heads[1], an->an_fields.data,
 	    an->an_fields.len, max);
-	if (an->an_fields.len > max) {
+	media[1] = media_after(media[1], rq->rq_head_cut[1]);
+	if (an->an_fields.len > max || rq->rq_head_cut[1]) {
 		jsonw_lit(w, "response_headers_truncated");
 		jsonw_bool(w, 1);
 	}

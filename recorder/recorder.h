@@ -201,12 +201,16 @@ struct request {
 	bool			 rq_inspected;
 	bool			 rq_allowed;
 	bool			 rq_answered;
+	bool			 rq_path_cut;	/* what is kept is not all */
+	bool			 rq_head_cut[2];
+	bool			 rq_body_cut[2];
 	uint8_t			 rq_rule_kind;
 	uint32_t		 rq_rule;
 	uint32_t		 rq_waited_ms;	/* for rq_decider */
 	uint32_t		 rq_version;	/* of redaction, in rq_text */
 	uint16_t		 rq_status;
 	size_t			 rq_room;	/* promised to its records */
+	size_t			 rq_kept;	/* bytes that count */
 	/* From here on storage is used again, see request_new(). */
 	struct blob		 rq_text;	/* what all records say of it */
 	struct blob		 rq_names;	/* host, method, path, each \0 */
@@ -245,6 +249,7 @@ struct engine {
 	uint32_t		 en_credit;	/* requests that it may open */
 	uint32_t		 en_backed;	/* of these, with room */
 	bool			 en_hold;	/* it refuses them all */
+	size_t			 en_kept;	/* of open requests, bytes */
 	struct request_set	 en_requests;
 };
 

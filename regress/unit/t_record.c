@@ -570,6 +570,48 @@ TEST(heard_late)
 	    "\"matched_rule\":null"));
 }
 
+/* How many lines of the file have this in them, and how long they all are. */
+static unsigned int
+count_lines(const char *what, off_t *size)
+{
+	static char	 buf[512 * 1024];
+	unsigned int	 found = 0;
+	FILE		*f;
+
+	settle();
+	audit_flush();
+	CHECK((f = fdopen(dup(file), "r")) != NULL);
+	rewind(f);
+	while (fgets(buf, sizeof(buf), f) != NULL)
+		found += strstr(buf, what) != NULL;
+	*size = ftello(f);
+	fclose(f);
+	return found;
+}
+
+/* What is kept of open requests has a bound, and the records say so. */
+TEST(kept)
+{
+	enum { COUNT = 2000, WHOLE = 32 * 1024 * 1024 / FIELDS_LEN };
+	static char	 fields[FIELDS_LEN];
+	off_t		 size;
+	uint64_t	 i;
+
+	setup();
+	memset(fields, 'f', sizeof(fields));
+	memcpy(fields, "A: ", 3);
+	for (i = 1; i <= COUNT; i++) {
+		OPEN(i, .allowed = 1, .fields = { fields, sizeof(fields) });
+		if (i % 50 == 0)
+			settle();
+	}
+	hang_up();
+	CHECK_INT(count_lines("request_failed", &size), COUNT);
+	CHECK_INT(count_lines("\"request_headers\":{},"
+	    "\"request_headers_truncated\":true", &size), COUNT - WHOLE);
+	CHECK_STR(gone_why, "");
+}
+
 /* Numbers that meet, storage that is used again, and the order of the end. */
 TEST(many_requests)
 {
