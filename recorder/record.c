@@ -49,9 +49,10 @@ _Static_assert(IDENTITY_MAX + 2 * HEAD_CUT_MAX + END_MAX <= LINE_LEN_MAX,
 
 /*
  * What is left out of a record, each only if all before is too long: for a
- * line, for the room that there is (CUT_ALL).
+ * line, for the budget of the session (CUT_LAVISH), for the room that there
+ * is (CUT_ALL).
  */
-enum cut { CUT_NOTHING, CUT_PREVIEWS, CUT_HEADS, CUT_ALL };
+enum cut { CUT_NOTHING, CUT_PREVIEWS, CUT_HEADS, CUT_LAVISH, CUT_ALL };
 
 static const struct {
 	size_t	 cu_head;	/* of it, bytes */
@@ -63,6 +64,7 @@ static const struct {
 	[CUT_NOTHING] = { SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX },
 	[CUT_PREVIEWS] = { SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX },
 	[CUT_HEADS] = { HEAD_CUT, SIZE_MAX, SIZE_MAX, SIZE_MAX, SIZE_MAX },
+	[CUT_LAVISH] = { 256, 512, SIZE_MAX, SIZE_MAX, SIZE_MAX },
 #define SHORT_TEXT	128	/* of a path, and of a reason */
 	[CUT_ALL] = { 0, SHORT_TEXT, HOST_LEN, NAME_LEN, SHORT_TEXT },
 };
@@ -377,14 +379,14 @@ put_request(struct jsonw *w, const struct engine *en, struct request *rq,
 
 	jsonw_lit(w, "request");
 	jsonw_object(w);
-	if (cut < CUT_ALL && rq->rq_text.bl_len > 0 &&
+	if (cut < CUT_LAVISH && rq->rq_text.bl_len > 0 &&
 	    rq->rq_version == redact_version()) {
 		jsonw_members(w, rq->rq_text.bl_data, rq->rq_text.bl_len);
 		return;
 	}
 	from = jsonw_len(w);
 	put_identity(w, en, rq, cut);
-	if (cut >= CUT_ALL)
+	if (cut >= CUT_LAVISH)
 		return;
 	rq->rq_text.bl_len = 0;
 	text = jsonw_since(w, from, &len);
@@ -442,7 +444,7 @@ record_station(struct engine *en, struct request *rq,
 {
 	size_t		 promised = take_room(rq, ROOM_STATION);
 	struct jsonw	*w;
-	enum cut	 cut = CUT_NOTHING;
+	enum cut	 cut = budget_spent(en) ? CUT_LAVISH : CUT_NOTHING;
 
 	for (;; cut = CUT_ALL) {
 		w = chain_begin(kind, at, en->en_session, promised);
@@ -457,6 +459,8 @@ record_station(struct engine *en, struct request *rq,
 		if (cut == CUT_ALL || chain_fits())
 			break;
 	}
+	if (cut < CUT_LAVISH)
+		budget_charge(en, jsonw_len(w), 0);
 	chain_end();
 }
 
@@ -562,7 +566,7 @@ record_final(struct engine *en, struct request *rq,
 		.an_body = { rq->rq_body[1].bl_data, rq->rq_body[1].bl_len },
 	};
 	struct jsonw		*w;
-	enum cut		 cut = CUT_NOTHING;
+	enum cut		 cut = budget_spent(en) ? CUT_LAVISH : CUT_NOTHING;
 
 	if (kind == RECORD_REQUEST_DENIED)
 		refusal_add(en->en_session, rq->rq_names.bl_data, mc->reason);
@@ -574,6 +578,9 @@ record_final(struct engine *en, struct request *rq,
 			return;
 		put_final(w, en, rq, mc, an, cut);
 	} while (!chain_fits() && cut++ < CUT_ALL);
+	if (cut < CUT_LAVISH)
+		budget_charge(en, jsonw_len(w), rq->rq_body[0].bl_len +
+		    an->an_body.len);
 	chain_end();
 }
 

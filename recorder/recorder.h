@@ -250,6 +250,8 @@ struct engine {
 	uint32_t		 en_backed;	/* of these, with room */
 	bool			 en_hold;	/* it refuses them all */
 	size_t			 en_kept;	/* of open requests, bytes */
+	uint64_t		 en_excess;	/* bytes of long lines, of late */
+	uint64_t		 en_excess_at;	/* ms */
 	struct request_set	 en_requests;
 };
 
@@ -265,6 +267,10 @@ void		 refusal_add(const char *, const char *, const char *);
 void		 refusals_forget(const char *);
 int		 recorder_policyd_refusals_ask(struct ipc *,
 		    const union msg *);
+
+/* budget.c */
+bool		 budget_spent(struct engine *);
+void		 budget_charge(struct engine *, size_t, size_t);
 
 /* record.c */
 

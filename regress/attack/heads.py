@@ -154,6 +154,34 @@ def many_heads():
 
 
 @cases.case
+def more_records_than_traffic():
+    """Every request has its records, but not all that such a head says of
+    itself; one that comes later has all of its own."""
+    rounds = 3
+    with Gate('deny host "**"') as gate, same_engine(gate):
+        for n in range(rounds):
+            with clients(gate, 4) as each:
+                for frames in each:
+                    frames.send(bomb(GOOD))
+                for frames in each:
+                    assert frames.until(lambda: len(frames.ended) == STREAMS)
+        finals = until("all have their records", lambda: enough(
+            gate.finals(host=GOOD), rounds * 4 * STREAMS))
+        cut = sum(r["request"].get("request_headers_truncated", False)
+                  for r in finals)
+        size = gate.audit.stat().st_size
+        print(f"# {size} bytes, {cut} of {len(finals)} heads are cut")
+        assert cut > len(finals) / 2 and size < 12 << 20, (cut, size)
+
+        def whole():
+            with gate.plain() as wire:
+                wire.ask(get("/later", EVIL, f"X: {'x' * 3000}\r\n"))
+            return any("request_headers_truncated" not in r["request"]
+                       for r in gate.finals(host=EVIL))
+        until("a head is whole again", whole)
+
+
+@cases.case
 def recorder_does_not_read_requests():
     """Clients wait for it, however much they send."""
     with pair(names=(GOOD,)) as both, same_engine(both.gate), \

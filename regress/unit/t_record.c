@@ -589,6 +589,31 @@ count_lines(const char *what, off_t *size)
 	return found;
 }
 
+/* A few bytes of an agent's can be long lines: not without end. */
+TEST(budget)
+{
+	enum { COUNT = 1500 };
+	static char	 path[8001];
+	off_t		 size;
+	uint64_t	 i;
+
+	setup();
+	memset(path, 'p', sizeof(path) - 1);
+	path[0] = '/';
+	for (i = 1; i <= COUNT; i++) {
+		ipc_send(engine, -1, RECORD_OPENED, record_opened,
+		    .request = i, .at = AT, .port = 443, .host = "a.example",
+		    .method = "GET", .path = path, .allowed = 1);
+		CLOSE(i);
+		if (i % 50 == 0)
+			settle();
+	}
+	CHECK_INT(count_lines("request_closed", &size), COUNT);
+	CHECK(count_lines("\"path_truncated\":true", &size) > COUNT);
+	CHECK(size < 10 * 1024 * 1024);
+	CHECK_STR(gone_why, "");
+}
+
 /* What is kept of open requests has a bound, and the records say so. */
 TEST(kept)
 {

@@ -116,6 +116,7 @@ final(const struct request *like, size_t body, int full)
 		.reason = reason
 	};
 
+	en.en_excess = 0;
 	strlcpy(en.en_session, session, sizeof(en.en_session));
 	memset(en.en_prefix, 'f', REQUEST_PREFIX_LEN);
 	if (full & ASKED)
