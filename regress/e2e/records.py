@@ -258,6 +258,7 @@ def tip_that_cannot_be_made():
         daemon.write(POLICY)
         files = Files(daemon)
         daemon.start()
+        until("a record", lambda: daemon.audit.stat().st_size > 0)
         assert f"{files.tip}: Permission denied" in daemon.log()
         assert daemon.stop() == 0
         daemon.start()
