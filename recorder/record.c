@@ -566,7 +566,8 @@ record_final(struct engine *en, struct request *rq,
 		.an_body = { rq->rq_body[1].bl_data, rq->rq_body[1].bl_len },
 	};
 	struct jsonw		*w;
-	enum cut		 cut = budget_spent(en) ? CUT_LAVISH : CUT_NOTHING;
+	enum cut		 cut = budget_spent(en) ? CUT_LAVISH :
+	    CUT_NOTHING;
 
 	if (kind == RECORD_REQUEST_DENIED)
 		refusal_add(en->en_session, rq->rq_names.bl_data, mc->reason);

@@ -59,8 +59,8 @@ recorder_policyd_audit_ask(struct ipc *ip, const union msg *m)
 	audit_flush();
 	ipc_send(ip, -1, AUDIT_STATUS, audit_status,
 	    .cookie = m->cookie.cookie, .seq = chain_tip()->li_seq,
-	    .followers = follower_count(), .full = audit_full() || engines_held(),
-	    .path = audit_path());
+	    .followers = follower_count(),
+	    .full = audit_full() || engines_held(), .path = audit_path());
 	return 0;
 }
 

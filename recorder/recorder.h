@@ -243,14 +243,14 @@ struct engine {
 	TAILQ_ENTRY(engine)	 en_entry;
 	struct ipc		*en_ipc;
 	char			 en_session[NAME_LEN + 1];
-	char			 en_policy[NAME_LEN + 1];	/* at its start */
+	char			 en_policy[NAME_LEN + 1];	/* at first */
 	uint32_t		 en_instance;
 	char			 en_prefix[REQUEST_PREFIX_LEN + 1];
 	uint32_t		 en_credit;	/* requests that it may open */
 	uint32_t		 en_backed;	/* of these, with room */
 	bool			 en_hold;	/* it refuses them all */
 	size_t			 en_kept;	/* of open requests, bytes */
-	uint64_t		 en_excess;	/* bytes of long lines, of late */
+	uint64_t		 en_excess;	/* bytes of late, too many */
 	uint64_t		 en_excess_at;	/* ms */
 	struct request_set	 en_requests;
 };

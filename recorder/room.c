@@ -102,8 +102,8 @@ least(int64_t a, int64_t b)
 
 /*
  * Up to what is wanted and some more, but no large part of what is free; or
- * as far as it goes.  What is wanted may be there although nothing is free, set aside in an
- * earlier life.
+ * as far as it goes.  What is wanted may be there although nothing is free,
+ * set aside in an earlier life.
  */
 static void
 room_grow(int64_t want)
