@@ -22,6 +22,8 @@
  * read, so that the name in it is the one that was allowed (promise P3).
  */
 
+#include <sys/socket.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -315,6 +317,35 @@ raw_settle(struct exchange *ex)
 	if (ex->ex_request_end && ex->ex_answer_end &&
 	    io_empty(&ex->ex_up->up_io))
 		raw_over(ex);
+}
+
+/* The end may be there before its turn is. */
+static bool
+has_ended(const struct io *io, bool seen)
+{
+	char	 byte;
+
+	return seen || recv(io->io_fd, &byte, 1, MSG_PEEK) == 0;
+}
+
+/*
+ * Whether one side has ended, and all that it said was passed on.  The other
+ * may then close without a look at the last of it, which makes a reset: so do
+ * PostgreSQL and its clients with the end of TLS, and nothing is lost.
+ */
+bool
+raw_client_ended(const struct exchange *ex)
+{
+	return ex->ex_raw && io_empty(&ex->ex_up->up_io) &&
+	    has_ended(&ex->ex_conn->cn_io, ex->ex_request_end);
+}
+
+bool
+raw_origin_ended(const struct exchange *ex)
+{
+	return ex->ex_raw && ex->ex_state == EX_FORWARD && ex->ex_up != NULL &&
+	    io_empty(&ex->ex_conn->cn_io) &&
+	    has_ended(&ex->ex_up->up_io, ex->ex_answer_end);
 }
 
 /* If the client had ended and the origin has all it sent, nothing is lost. */

@@ -530,7 +530,7 @@ exchange_repeat(struct exchange *ex)
 void
 exchange_up_lost(struct exchange *ex, const char *why)
 {
-	if (ex->ex_answer_end)
+	if (ex->ex_answer_end || raw_client_ended(ex))
 		/* It had closed both ways, as what we sent it has shown. */
 		raw_over(ex);
 	else if (can_repeat(ex))
@@ -564,6 +564,6 @@ exchange_client_gone(struct exchange *ex, const char *why)
 	/* Without a verdict it was not denied, but it was tried. */
 	if (ex->ex_id != 0)
 		report_closed(ex, ex->ex_state == EX_VERDICT ? CLIENT_LEFT :
-		    why);
+		    raw_origin_ended(ex) ? NULL : why);
 	exchange_end(ex);
 }

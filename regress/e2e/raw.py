@@ -24,6 +24,7 @@ import json
 import os
 import pathlib
 import random
+import select
 import signal
 import socket
 import ssl
@@ -296,6 +297,35 @@ def tcp_origin_closes_both_ways():
         wire.send(b"x")
         assert wire.rest() == b"bye" and closed.wait(WAIT_S)
         wire.send(b"too late")
+        wire.close()
+        record, _ = gate.raw(host=RAW)
+        assert (record["kind"], record["reason"]) == (
+            "request_closed", None), record
+
+
+def wait_for_end(sock):
+    """Nothing is read of what comes before it."""
+    poll = select.poll()
+    poll.register(sock, select.POLLRDHUP)
+    assert poll.poll(WAIT_S * 1000)
+
+
+@cases.each(["client", "origin"])
+def tcp_last_words_unread(who):
+    """As psql over TLS and its server end: one has said that it ends, and the
+    other closes without a look at that, which makes a reset.  All that
+    mattered was said."""
+    def serve(sock):
+        sock.recv(1)
+        if who == "origin":
+            wait_for_end(sock)
+        sock.sendall(b"last words")
+        sock.close()
+    with Bench(TCP, serve) as gate:
+        wire = gate.to()
+        wire.send(b"X" + (b"last words" if who == "origin" else b""))
+        if who == "client":
+            wait_for_end(wire.sock)
         wire.close()
         record, _ = gate.raw(host=RAW)
         assert (record["kind"], record["reason"]) == (
