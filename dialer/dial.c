@@ -70,6 +70,18 @@ dial_fail(struct dial *di, enum dial_failure failure, const char *fmt, ...)
 	dial_free(di);
 }
 
+/* Of an address that was refused; a reason has room for little more. */
+static const char *
+dial_remedy(const struct dial *di)
+{
+	enum addr_class	 class = addr_classify(&di->di_refused);
+
+	if (strcmp(di->di_refusal, addr_class_name(class)) != 0)
+		return "our own, or \"address deny\"";
+	return addr_class_openable(class) ? "\"to private\" would allow it" :
+	    "never dialled";
+}
+
 /* Everything has been tried: say what stood in the way. */
 static void
 dial_give_up(struct dial *di)
@@ -82,9 +94,10 @@ dial_give_up(struct dial *di)
 		dial_fail(di, DIAL_UNREACHABLE, "%s (%s)", why,
 		    addr_format(&di->di_errno_addr, text, sizeof(text)));
 	} else if (di->di_refusal != NULL)
-		dial_fail(di, DIAL_ADDRESS_REFUSED, "%s address %s",
+		dial_fail(di, DIAL_ADDRESS_REFUSED, "%s address %s (%s)",
 		    di->di_refusal,
-		    addr_format(&di->di_refused, text, sizeof(text)));
+		    addr_format(&di->di_refused, text, sizeof(text)),
+		    dial_remedy(di));
 	else
 		dial_fail(di, DIAL_UNREACHABLE, "%s", di->di_why);
 }

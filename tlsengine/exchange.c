@@ -376,8 +376,8 @@ exchange_no_upstream(struct exchange *ex, const char *why)
 	if (ex->ex_state == EX_VERDICT)
 		strlcpy(ex->ex_why, why, sizeof(ex->ex_why));
 	else
-		refuse(ex, strcmp(why, "address_refused") == 0 ? 403 : 502,
-		    why);
+		refuse(ex, strncmp(why, "address_refused",
+		    strlen("address_refused")) == 0 ? 403 : 502, why);
 }
 
 /* ---- the request's body -------------------------------------------------- */

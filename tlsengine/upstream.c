@@ -308,7 +308,7 @@ tlsengine_dialer_dial_failed(struct ipc *ip, const union msg *m)
 	LIST_REMOVE(up, up_hash);
 	up->up_state = UP_HANDSHAKE;
 	if (m->dial_failed.failure == DIAL_ADDRESS_REFUSED)
-		up_fail(up, "address_refused", NULL);
+		up_fail(up, "address_refused", m->dial_failed.why);
 	else
 		up_fail(up, "upstream_unreachable", m->dial_failed.why);
 	return 0;

@@ -510,7 +510,8 @@ def tcp_address_policy():
         refused_at_once(gate, "10.1.2.3")
         record, _ = gate.raw(host="10.1.2.3")
         assert (record["kind"], record["reason"]) == (
-            "request_failed", "address_refused"), record
+            "request_failed", "address_refused: private address 10.1.2.3 "
+            '("to private" would allow it)'), record
 
 
 @cases.case

@@ -18,6 +18,7 @@
 """The gate's other side: origins that are not who they say, not there, slow,
 or hostile; and addresses that are nobody's business."""
 
+import json
 import pathlib
 import socket
 import ssl
@@ -525,8 +526,11 @@ def addresses():
                     got = wire.ask(get(f"/{name}", f"{host}:{origin.port}"))
                 assert got.status == 403, f"{name}: {got}"
                 record = gate.final(path=f"/{name}")
-                assert record["reason"] == "address_refused", \
-                    f"{name}: {record}"
+                assert record["reason"].startswith("address_refused: ") and \
+                    f" address {address} (" in record["reason"], record
+                assert ('("to private" would allow it)' in
+                        record["reason"]) == (name == "private"), record
+                assert record["reason"] in json.loads(got.body)["reason"], got
                 assert got.get("egress-decision") == \
                     "refuse, address_refused", f"{name}: {got}"
                 assert record["kind"] == "request_failed", record
