@@ -397,3 +397,17 @@ prefix_match(const struct prefix *pf, const struct addr *ad)
 	return pf->pf_addr.ad_af == ad->ad_af && prefix_valid(pf) &&
 	    bits_equal(pf->pf_addr.ad_bytes, ad->ad_bytes, pf->pf_len);
 }
+
+int
+addr_is_private(const struct addr *ad)
+{
+	switch (addr_classify(ad)) {
+	case ADDR_PRIVATE:
+	case ADDR_CGNAT:
+	case ADDR_LINKLOCAL:
+	case ADDR_LOOPBACK:
+		return 1;
+	default:
+		return 0;
+	}
+}

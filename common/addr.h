@@ -104,4 +104,7 @@ int	 prefix_valid(const struct prefix *);
 /* Families differ: no match, also for an IPv6 address that embeds IPv4. */
 int	 prefix_match(const struct prefix *, const struct addr *);
 
+/* Not to be met on the Internet: our own machine, network or site. */
+int	 addr_is_private(const struct addr *);
+
 #endif /* ADDR_H */

@@ -97,6 +97,7 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	    S_PREPARE) \
 	M(CONF_DECIDER, conf_decider, R_PARENT, R_DECIDERD, FD_NEVER, \
 	    S_PREPARE) \
+	M(CONF_HEADER, conf_header, R_PARENT, R_DECIDERD, FD_NEVER, S_PREPARE) \
 	M(CONF_CLUSTER, conf_cluster, R_PARENT, R_K8SD, FD_NEVER, S_PREPARE) \
 	M(CONF_FILE, conf_file, R_PARENT, R_DECIDERD | R_K8SD | R_ENGINE, \
 	    FD_MUST, S_PREPARE) \
@@ -243,10 +244,16 @@ enum msg_fd { FD_NEVER, FD_MUST };
 #define FIELDS_conf_deny_net(U8, U16, U32, U64, STR, BYTES) \
 	STR(prefix, ADDRESS_LEN)
 
+/* temperature in thousandths, or UINT32_MAX; 0 and "": what the server does. */
 #define FIELDS_conf_decider(U8, U16, U32, U64, STR, BYTES) \
-	STR(name, NAME_LEN) U8(kind) U8(api) U8(persistent) \
+	STR(name, NAME_LEN) U8(kind) U8(api) U8(form) U8(persistent) \
 	STR(url, PATH_LEN) STR(model, NAME_LEN) \
-	U64(timeout_ms) U32(concurrency)
+	U32(max_tokens) U32(temperature) STR(effort, NAME_LEN) \
+	STR(key_header, NAME_LEN) U64(timeout_ms) U32(concurrency)
+
+/* Of the decider sent before it. */
+#define FIELDS_conf_header(U8, U16, U32, U64, STR, BYTES) \
+	STR(name, NAME_LEN) STR(value, PATH_LEN)
 
 /* What policyd must know of a decider: not where it is, nor its key. */
 #define FIELDS_conf_judge(U8, U16, U32, U64, STR, BYTES) \
@@ -461,8 +468,8 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	S(empty) S(cookie) S(generation) S(boot) S(channel) S(log_level) \
 	S(conf_nak) S(conf_control) S(conf_limits) S(conf_session) \
 	S(conf_policy) S(conf_rule) S(conf_cond) S(conf_environment) \
-	S(conf_redact) S(conf_gap) S(conf_dial) \
-	S(conf_host) S(conf_resolver) S(conf_deny_net) S(conf_decider) \
+	S(conf_redact) S(conf_gap) S(conf_dial) S(conf_host) \
+	S(conf_resolver) S(conf_deny_net) S(conf_decider) S(conf_header) \
 	S(conf_cluster) S(conf_file) S(conf_engine) S(conf_listen) \
 	S(conf_audit) S(conf_judge) S(question) S(answer) S(helper_ask) \
 	S(helper_failed) S(record_decider) S(status_proc) S(status_end) \
@@ -565,6 +572,15 @@ enum decider_api {
 	API_ANTHROPIC,
 	API_OPENAI,
 	API_MAX
+};
+
+/* How a model is made to give a decision. */
+enum decider_form {
+	FORM_AUTO,		/* as a schema, or as the API can do it */
+	FORM_SCHEMA,
+	FORM_JSON,		/* an object of its own making */
+	FORM_TOOL,		/* which it has to call */
+	FORM_MAX
 };
 
 enum answer_result {

@@ -16,21 +16,21 @@
 
 /*
  * deciderd runs this: what a language model is asked, in the words of two
- * protocols, and what of its answer counts.
+ * protocols.
  *
  * The operator's prompt is the system prompt, byte for byte, and nothing else
  * is.  What the sandbox had a hand in (names, paths, messages) is one string
- * in the user turn, whatever it reads like.  The contract is given as a
- * schema, and a model that does not keep to it has not answered.
+ * in the user turn, whatever it reads like.  The contract is given as a schema
+ * for the answer or for a tool; what of an answer counts, agent_reply.c says.
  */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "deciderd.h"
 
-#define TOOL		"decide"
-#define TOKENS_MAX	1024	/* a decision and its reason are short */
+#define TOKENS_MAX	4096	/* some think before they say a few words */
 #define BODY_LEN	(8 * (PROMPT_LEN + QUESTION_LEN))
 
 /* Of an agent without a prompt of its own; egressd.conf(5) has it too. */
@@ -47,6 +47,12 @@ static const char default_prompt[] =
     "Decide \"allow\" if the request plainly serves what the session is "
     "doing, \"deny\" if it does not or could carry data away, and \"unsure\" "
     "if you cannot tell. Give the reason in one short sentence.";
+
+/* Where nothing else tells the form of the answer. */
+static const char json_prompt[] =
+    " Answer with one JSON object and nothing around it: "
+    "{\"decision\": \"allow\", \"reason\": \"...\"}, where the decision may "
+    "also be \"deny\" or \"unsure\".";
 
 static void
 put_type(struct jsonw *jw, const char *key, const char *type)
@@ -98,80 +104,212 @@ put_turn(struct jsonw *jw, const char *role, const char *text, size_t len)
 	jsonw_end(jw);
 }
 
-/* One tool, and no choice but to call it. */
+/* A tool's name, what it is for, and what it takes. */
 static void
-put_anthropic(struct jsonw *jw, const char *prompt, size_t len,
-    const struct text *document)
+put_tool(struct jsonw *jw, const char *takes)
 {
-	jsonw_key(jw, "max_tokens");
-	jsonw_uint(jw, TOKENS_MAX);
-	jsonw_key(jw, "system");
-	jsonw_string(jw, prompt, len);
-	jsonw_key(jw, "messages");
-	jsonw_array(jw);
-	put_turn(jw, "user", document->tx_data, document->tx_len);
-	jsonw_end(jw);
+	jsonw_key(jw, "name");
+	jsonw_str(jw, AGENT_TOOL);
+	jsonw_key(jw, "description");
+	jsonw_str(jw, "Gives the decision about the request.");
+	jsonw_key(jw, takes);
+	put_schema(jw);
+}
+
+static void
+put_anthropic_tool(struct jsonw *jw)
+{
 	jsonw_key(jw, "tools");
 	jsonw_array(jw);
 	jsonw_object(jw);
-	jsonw_key(jw, "name");
-	jsonw_str(jw, TOOL);
-	jsonw_key(jw, "description");
-	jsonw_str(jw, "Gives the decision about the request.");
-	jsonw_key(jw, "input_schema");
-	put_schema(jw);
+	put_tool(jw, "input_schema");
 	jsonw_end(jw);
 	jsonw_end(jw);
 	put_type(jw, "tool_choice", "tool");
 	jsonw_key(jw, "name");
-	jsonw_str(jw, TOOL);
+	jsonw_str(jw, AGENT_TOOL);
 	jsonw_end(jw);
 }
 
 static void
-put_openai(struct jsonw *jw, const char *prompt, size_t len,
+put_output_config(struct jsonw *jw, const struct decider *de, bool schema)
+{
+	jsonw_key(jw, "output_config");
+	jsonw_object(jw);
+	if (schema) {
+		put_type(jw, "format", "json_schema");
+		jsonw_key(jw, "schema");
+		put_schema(jw);
+		jsonw_end(jw);
+	}
+	if (de->de_effort[0] != '\0') {
+		jsonw_key(jw, "effort");
+		jsonw_str(jw, de->de_effort);
+	}
+	jsonw_end(jw);
+}
+
+static void
+put_anthropic(struct jsonw *jw, const struct decider *de,
+    enum decider_form form, const struct text *prompt,
     const struct text *document)
 {
+	jsonw_key(jw, "max_tokens");
+	jsonw_uint(jw, de->de_max_tokens != 0 ? de->de_max_tokens :
+	    TOKENS_MAX);
+	jsonw_key(jw, "system");
+	jsonw_string(jw, prompt->tx_data, prompt->tx_len);
 	jsonw_key(jw, "messages");
 	jsonw_array(jw);
-	put_turn(jw, "system", prompt, len);
 	put_turn(jw, "user", document->tx_data, document->tx_len);
 	jsonw_end(jw);
-	put_type(jw, "response_format", "json_schema");
-	jsonw_key(jw, "json_schema");
+	if (form == FORM_TOOL)
+		put_anthropic_tool(jw);
+	if (form != FORM_TOOL || de->de_effort[0] != '\0')
+		put_output_config(jw, de, form != FORM_TOOL);
+}
+
+static void
+put_openai_tool(struct jsonw *jw)
+{
+	jsonw_key(jw, "tools");
+	jsonw_array(jw);
+	jsonw_object(jw);
+	jsonw_key(jw, "type");
+	jsonw_str(jw, "function");
+	jsonw_key(jw, "function");
+	jsonw_object(jw);
+	put_tool(jw, "parameters");
+	jsonw_end(jw);
+	jsonw_end(jw);
+	jsonw_end(jw);
+	put_type(jw, "tool_choice", "function");
+	jsonw_key(jw, "function");
 	jsonw_object(jw);
 	jsonw_key(jw, "name");
-	jsonw_str(jw, "decision");
-	jsonw_key(jw, "strict");
-	jsonw_bool(jw, 1);
-	jsonw_key(jw, "schema");
-	put_schema(jw);
+	jsonw_str(jw, AGENT_TOOL);
 	jsonw_end(jw);
 	jsonw_end(jw);
 }
 
+static void
+put_response_format(struct jsonw *jw, enum decider_form form)
+{
+	put_type(jw, "response_format", form == FORM_JSON ? "json_object" :
+	    "json_schema");
+	if (form != FORM_JSON) {
+		jsonw_key(jw, "json_schema");
+		jsonw_object(jw);
+		jsonw_key(jw, "name");
+		jsonw_str(jw, "decision");
+		jsonw_key(jw, "strict");
+		jsonw_bool(jw, 1);
+		jsonw_key(jw, "schema");
+		put_schema(jw);
+		jsonw_end(jw);
+	}
+	jsonw_end(jw);
+}
+
+static void
+put_openai(struct jsonw *jw, const struct decider *de, enum decider_form form,
+    const struct text *prompt, const struct text *document)
+{
+	jsonw_key(jw, "messages");
+	jsonw_array(jw);
+	put_turn(jw, "system", prompt->tx_data, prompt->tx_len);
+	put_turn(jw, "user", document->tx_data, document->tx_len);
+	jsonw_end(jw);
+	if (form == FORM_TOOL)
+		put_openai_tool(jw);
+	else
+		put_response_format(jw, form);
+	if (de->de_max_tokens != 0) {
+		jsonw_key(jw, "max_completion_tokens");
+		jsonw_uint(jw, de->de_max_tokens);
+	}
+	if (de->de_effort[0] != '\0') {
+		jsonw_key(jw, "reasoning_effort");
+		jsonw_str(jw, de->de_effort);
+	}
+}
+
+/* A number with a point, which jsonw has no call for. */
+static void
+put_temperature(struct jsonw *jw, uint32_t thousandths)
+{
+	char	 member[32];
+	int	 len;
+
+	if (thousandths == UINT32_MAX)
+		return;
+	len = snprintf(member, sizeof(member), "\"temperature\":%u.%03u",
+	    thousandths / 1000, thousandths % 1000);
+	jsonw_members(jw, member, (size_t)len);
+}
+
+static struct text
+prompt_of(const struct decider *de, enum decider_form form)
+{
+	static char	 text[sizeof(default_prompt) + sizeof(json_prompt)];
+
+	if (de->de_prompt.tx_data != NULL)
+		return de->de_prompt;
+	strlcpy(text, default_prompt, sizeof(text));
+	if (form == FORM_JSON)
+		strlcat(text, json_prompt, sizeof(text));
+	return (struct text){ text, strlen(text) };
+}
+
 /* The body of the request; -1 if it is too long. */
 int
-agent_body(const struct decider *de, const struct text *document,
-    struct jsonw *jw)
+agent_body(const struct decider *de, enum decider_form form,
+    const struct text *document, struct jsonw *jw)
 {
-	const char	*prompt = default_prompt;
-	size_t		 len = sizeof(default_prompt) - 1;
+	struct text	 prompt = prompt_of(de, form);
+	size_t		 len;
 
-	if (de->de_prompt.tx_data != NULL) {
-		prompt = de->de_prompt.tx_data;
-		len = de->de_prompt.tx_len;
-	}
 	jsonw_init(jw, BODY_LEN);
 	jsonw_object(jw);
 	jsonw_key(jw, "model");
 	jsonw_str(jw, de->de_model);
 	if (de->de_api == API_ANTHROPIC)
-		put_anthropic(jw, prompt, len, document);
+		put_anthropic(jw, de, form, &prompt, document);
 	else
-		put_openai(jw, prompt, len, document);
+		put_openai(jw, de, form, &prompt, document);
+	put_temperature(jw, de->de_temperature);
 	jsonw_end(jw);
 	return jsonw_finish(jw, &len) == NULL ? -1 : 0;
+}
+
+/*
+ * Whether a server that refused to be asked for a schema may be asked for a
+ * call: older models know no other way.  What it says is a stranger's word,
+ * and no way of asking is better for it than another.
+ */
+bool
+agent_asks_else(struct decider *de, enum decider_form asked, const char *text,
+    size_t len)
+{
+	static const char *const	 words[] = {
+		"output_config", "output_format", "output format",
+		"structured output", "json_schema"
+	};
+	size_t				 i;
+
+	if (de->de_api != API_ANTHROPIC || !de->de_form_auto ||
+	    asked == FORM_TOOL)
+		return false;
+	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+		if (memmem(text, len, words[i], strlen(words[i])) != NULL)
+			break;
+	if (i == sizeof(words) / sizeof(words[0]))
+		return false;
+	if (de->de_form != FORM_TOOL)
+		log_info("decider \"%s\": no structured output there, asked "
+		    "with a tool", de->de_name);
+	de->de_form = FORM_TOOL;
+	return true;
 }
 
 /*
@@ -197,127 +335,4 @@ agent_prompt_fits(const struct text *prompt)
 	cJSON_Delete(json);
 	jsonw_free(&jw);
 	return fits;
-}
-
-/* ---- answers ---- */
-
-/* The member of that name, if there is just one. */
-static const cJSON *
-only_member(const cJSON *object, const char *name)
-{
-	const cJSON	*v, *found = NULL;
-
-	if (!cJSON_IsObject(object))
-		return NULL;
-	cJSON_ArrayForEach(v, object)
-		if (strcmp(v->string, name) == 0) {
-			if (found != NULL)
-				return NULL;
-			found = v;
-		}
-	return found;
-}
-
-static bool
-member_is(const cJSON *object, const char *name, const char *text)
-{
-	const cJSON	*v = only_member(object, name);
-
-	return cJSON_IsString(v) && strcmp(v->valuestring, text) == 0;
-}
-
-static void
-reply_string(const cJSON *v, struct reply *rp)
-{
-	if (cJSON_IsString(v))
-		reply_text(v->valuestring, strlen(v->valuestring), false, rp);
-	else
-		reply_bad(rp, "the model's text is no string");
-}
-
-static bool
-is_thought(const cJSON *block)
-{
-	return member_is(block, "type", "thinking") ||
-	    member_is(block, "type", "redacted_thinking");
-}
-
-/* The one block that is the answer; NULL if there are several. */
-static const cJSON *
-only_block(const cJSON *content)
-{
-	const cJSON	*v, *found = NULL;
-
-	if (!cJSON_IsArray(content))
-		return NULL;
-	cJSON_ArrayForEach(v, content) {
-		if (is_thought(v))
-			continue;
-		if (found != NULL)
-			return NULL;
-		found = v;
-	}
-	return found;
-}
-
-static void
-reply_anthropic(const cJSON *json, struct reply *rp)
-{
-	const cJSON	*block, *input;
-
-	if (member_is(json, "stop_reason", "refusal"))
-		reply_bad(rp, "the model refused");
-	else if (member_is(json, "stop_reason", "max_tokens"))
-		reply_bad(rp, "the model's answer was cut short");
-	else if (!member_is(json, "stop_reason", "tool_use") &&
-	    !member_is(json, "stop_reason", "end_turn"))
-		reply_bad(rp, "the model did not come to an end");
-	else if ((block = only_block(only_member(json, "content"))) == NULL)
-		reply_bad(rp, "there is not just one block");
-	else if (member_is(block, "type", "text"))
-		reply_string(only_member(block, "text"), rp);
-	else if (!member_is(block, "type", "tool_use") ||
-	    !member_is(block, "name", TOOL))
-		reply_bad(rp, "the model called something else");
-	else if (!cJSON_IsObject(input = only_member(block, "input")))
-		reply_bad(rp, "the input of the call is no object");
-	else
-		reply_object(input, false, rp);
-}
-
-static void
-reply_openai(const cJSON *json, struct reply *rp)
-{
-	const cJSON	*choices = only_member(json, "choices");
-	const cJSON	*message, *refusal;
-
-	if (!cJSON_IsArray(choices) || cJSON_GetArraySize(choices) != 1) {
-		reply_bad(rp, "there is not just one choice");
-		return;
-	}
-	message = only_member(choices->child, "message");
-	refusal = only_member(message, "refusal");
-	if (refusal != NULL && !cJSON_IsNull(refusal))
-		reply_bad(rp, "the model refused");
-	else if (member_is(choices->child, "finish_reason", "length"))
-		reply_bad(rp, "the model's answer was cut short");
-	else if (!member_is(choices->child, "finish_reason", "stop"))
-		reply_bad(rp, "the model did not come to an end");
-	else
-		reply_string(only_member(message, "content"), rp);
-}
-
-void
-agent_reply(const struct decider *de, const char *text, size_t len,
-    struct reply *rp)
-{
-	cJSON	*json;
-
-	if ((json = reply_read(text, len, rp)) == NULL)
-		return;
-	if (de->de_api == API_ANTHROPIC)
-		reply_anthropic(json, rp);
-	else
-		reply_openai(json, rp);
-	cJSON_Delete(json);
 }

@@ -101,9 +101,10 @@ deciderd_parent_conf_decider(struct ipc *ip, const union msg *m)
 	const struct msg_conf_decider	*md = &m->conf_decider;
 	struct decider			*de;
 
-	if (md->kind >= DECIDER_KIND_MAX || md->api >= API_MAX)
-		return ipc_bad(ip, "decider of kind %u, api %u", md->kind,
-		    md->api);
+	if (md->kind >= DECIDER_KIND_MAX || md->api >= API_MAX ||
+	    md->form >= FORM_MAX)
+		return ipc_bad(ip, "decider of kind %u, api %u, form %u",
+		    md->kind, md->api, md->form);
 	de = decider_new(md);
 	TAILQ_INSERT_TAIL(&candidate, de, de_entry);
 	return 0;
@@ -154,6 +155,17 @@ conf_text(struct ipc *ip, struct text *tx, size_t max, const char *what,
 		    strerror(errno));
 	if (fd != -1)
 		close(fd);
+	return 0;
+}
+
+int
+deciderd_parent_conf_header(struct ipc *ip, const union msg *m)
+{
+	struct decider	*de = TAILQ_LAST(&candidate, deciders);
+
+	if (de == NULL || decider_header(de, &m->conf_header) == -1)
+		return ipc_bad(ip, "header \"%s\" out of place",
+		    m->conf_header.name);
 	return 0;
 }
 

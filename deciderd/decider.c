@@ -26,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "deciderd.h"
 
@@ -43,6 +44,12 @@ decider_new(const struct msg_conf_decider *md)
 	strlcpy(de->de_model, md->model, sizeof(de->de_model));
 	de->de_kind = md->kind;
 	de->de_api = md->api;
+	de->de_form_auto = md->form == FORM_AUTO;
+	de->de_form = de->de_form_auto ? FORM_SCHEMA : md->form;
+	de->de_max_tokens = md->max_tokens;
+	de->de_temperature = md->temperature;
+	strlcpy(de->de_effort, md->effort, sizeof(de->de_effort));
+	strlcpy(de->de_key_header, md->key_header, sizeof(de->de_key_header));
 	de->de_persistent = md->persistent != 0;
 	de->de_refs = 1;
 	TAILQ_INIT(&de->de_place.pc_waiting);
@@ -70,6 +77,8 @@ decider_unref(struct decider *de)
 	for (i = 0; i < FILE_KIND_MAX; i++)
 		secret_free(de->de_files[i]);
 	secret_free(de->de_auth);
+	for (i = 0; i < HEADERS_MORE; i++)
+		free(de->de_more[i]);
 	free(de->de_prompt.tx_data);
 	free(de->de_bundle.tx_data);
 	trust_unref(de->de_trust);
@@ -82,14 +91,31 @@ add_header(struct decider *de, const char *line)
 	struct curl_slist	*sl = de->de_headers;
 	size_t			 i = 0;
 
-	while (i < HEADERS_MAX && sl[i].data != NULL)
+	while (i < HEADERS_MAX + HEADERS_MORE && sl[i].data != NULL)
 		i++;
-	if (i == HEADERS_MAX)
-		fatalx("%s: more than %d", __func__, HEADERS_MAX);
+	if (i == HEADERS_MAX + HEADERS_MORE)
+		fatalx("%s: more than %zu", __func__, i);
 	/* libcurl has no const here and changes nothing. */
 	sl[i].data = strchr(line, *line);
 	if (i > 0)
 		sl[i - 1].next = &sl[i];
+}
+
+/* The parent has looked at it; one that it would not send is bad. */
+int
+decider_header(struct decider *de, const struct msg_conf_header *mh)
+{
+	size_t	 i = 0;
+
+	while (i < HEADERS_MORE && de->de_more[i] != NULL)
+		i++;
+	if (i == HEADERS_MORE || strpbrk(mh->name, ":\r\n") != NULL ||
+	    strpbrk(mh->value, "\r\n") != NULL)
+		return -1;
+	if (asprintf(&de->de_more[i], "%s: %s", mh->name, mh->value) == -1)
+		fatal("%s", __func__);
+	add_header(de, de->de_more[i]);
+	return 0;
 }
 
 /* A line break in a key would begin another header. */
@@ -108,20 +134,23 @@ static int
 make_auth(struct decider *de)
 {
 	struct secret	*key = de->de_files[FILE_KEY];
-	const char	*name = "Authorization: Bearer ";
+	const char	*name = "Authorization", *scheme;
 	size_t		 size;
 
 	if (key == NULL)
 		return 0;
 	if (key_check(key) == -1)
 		return -1;
-	if (de->de_kind == DECIDER_AGENT && de->de_api == API_ANTHROPIC)
-		name = "x-api-key: ";
-	size = strlen(name) + key->sc_len + 1;
+	if (de->de_key_header[0] != '\0')
+		name = de->de_key_header;
+	else if (de->de_kind == DECIDER_AGENT && de->de_api == API_ANTHROPIC)
+		name = "x-api-key";
+	scheme = strcasecmp(name, "authorization") == 0 ? ": Bearer " : ": ";
+	size = strlen(name) + strlen(scheme) + key->sc_len + 1;
 	if ((de->de_auth = secret_alloc(size)) == NULL)
 		fatal("%s", __func__);
 	de->de_auth->sc_len = (size_t)snprintf((char *)de->de_auth->sc_data,
-	    size, "%s%s", name, (const char *)key->sc_data);
+	    size, "%s%s%s", name, scheme, (const char *)key->sc_data);
 	secret_free(key);
 	de->de_files[FILE_KEY] = NULL;
 	add_header(de, (const char *)de->de_auth->sc_data);

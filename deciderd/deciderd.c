@@ -25,6 +25,7 @@ static const ipc_handler parent_handlers[MSG_MAX] = {
 	CHILD_HANDLERS,
 	[MSG_CONF_DECIDER] = deciderd_parent_conf_decider,
 	[MSG_CONF_FILE] = deciderd_parent_conf_file,
+	[MSG_CONF_HEADER] = deciderd_parent_conf_header,
 	[MSG_CONF_RESOLVER] = deciderd_parent_conf_resolver,
 	[MSG_HELPER] = deciderd_parent_helper,
 	[MSG_HELPER_FAILED] = deciderd_parent_helper_failed,

@@ -49,7 +49,9 @@
 #define REASON_LEN	512		/* of it, what is handed on */
 #define PROMPT_LEN	(64 * 1024)
 #define TRUST_LEN	(4 * 1024 * 1024)
-#define HEADERS_MAX	5
+#define HEADERS_MAX	5		/* of our own */
+#define HEADERS_MORE	16
+#define AGENT_TOOL	"decide"
 
 struct call;
 struct decider;
@@ -98,6 +100,11 @@ struct decider {
 	char			 de_name[NAME_LEN + 1];
 	uint8_t			 de_kind;
 	uint8_t			 de_api;
+	enum decider_form	 de_form;	/* how it is asked now */
+	bool			 de_form_auto;	/* we may ask otherwise */
+	uint32_t		 de_max_tokens;	/* 0: not given */
+	uint32_t		 de_temperature; /* thousandths; UINT32_MAX */
+	char			 de_effort[NAME_LEN + 1];	/* or "" */
 	bool			 de_persistent;
 	char			 de_url[PATH_LEN + 1];
 	char			 de_model[NAME_LEN + 1];
@@ -107,8 +114,12 @@ struct decider {
 	struct trust		*de_trust;
 	struct place		 de_place;
 	struct secret		*de_auth;	/* the header with the key */
-	struct curl_slist	 de_headers[HEADERS_MAX];
+	char			 de_key_header[NAME_LEN + 1];	/* or "" */
+	char			*de_more[HEADERS_MORE];	/* lines */
+	struct curl_slist	 de_headers[HEADERS_MAX + HEADERS_MORE];
 	uint64_t		 de_rest_until_ms;
+	uint64_t		 de_warned_ms;	/* of a failure */
+	unsigned int		 de_unsaid;	/* failures since then */
 	bool			 de_afresh;	/* by a new connection */
 	bool			 de_shares;	/* one for all: HTTP/2 */
 	struct stream		*de_stream;
@@ -152,11 +163,15 @@ extern const struct asker	 program_asker;
 extern const struct asker	 stream_asker;
 
 /* agent.c */
-int	 agent_body(const struct decider *, const struct text *,
-	    struct jsonw *);
+int	 agent_body(const struct decider *, enum decider_form,
+	    const struct text *, struct jsonw *);
+bool	 agent_prompt_fits(const struct text *);
+bool	 agent_asks_else(struct decider *, enum decider_form, const char *,
+	    size_t);
+
+/* agent_reply.c */
 void	 agent_reply(const struct decider *, const char *, size_t,
 	    struct reply *);
-bool	 agent_prompt_fits(const struct text *);
 
 /* conf.c */
 void	 slice_begin(uint64_t);
@@ -165,6 +180,7 @@ void	 slice_commit(void);
 void	 slice_abort(void);
 int	 deciderd_parent_conf_decider(struct ipc *, const union msg *);
 int	 deciderd_parent_conf_file(struct ipc *, const union msg *);
+int	 deciderd_parent_conf_header(struct ipc *, const union msg *);
 int	 deciderd_parent_conf_resolver(struct ipc *, const union msg *);
 struct decider	*decider_find(const char *);
 
@@ -172,7 +188,12 @@ struct decider	*decider_find(const char *);
 struct decider	*decider_new(const struct msg_conf_decider *);
 struct decider	*decider_ref(struct decider *);
 void	 decider_unref(struct decider *);
+int	 decider_header(struct decider *, const struct msg_conf_header *);
 int	 decider_ready(struct decider *, char *, size_t);
+
+/* fault.c */
+void	 fault_text(const struct decider *, const struct text *, char *,
+	    size_t);
 
 /* helper.c */
 void	 helper_ask(struct helper *, const struct decider *,

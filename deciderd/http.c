@@ -21,6 +21,7 @@
  * verified, nothing of it is followed, and what it may send is bounded.
  */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,6 +32,7 @@
 #define IDLE_MAX	64	/* connections kept for the next question */
 #define HEAD_LEN	(64 * 1024)
 #define REST_MAX_S	60	/* whatever a server asks for */
+#define FAULT_LEN	256	/* bytes of what it says of a failure */
 
 /* A question on its way through libcurl. */
 struct call {
@@ -38,6 +40,7 @@ struct call {
 	CURL			*ca_easy;
 	struct curl_slist	*ca_resolve;
 	struct jsonw		 ca_body;	/* of an agent */
+	enum decider_form	 ca_form;	/* how it was asked */
 	struct text		 ca_answer;
 	size_t			 ca_head;	/* bytes of it seen */
 	bool			 ca_huge;
@@ -187,17 +190,43 @@ take_body(char *data, size_t size, size_t n, void *arg)
 static void
 call_status(struct call *ca, long status)
 {
+	struct decider	*de = ca->ca_question->qu_decider;
 	curl_off_t	 wait = 0;
+	char		 after[48] = "", said[FAULT_LEN + 1];
 
 	curl_easy_getinfo(ca->ca_easy, CURLINFO_RETRY_AFTER, &wait);
 	if ((status == 429 || status == 503) && wait > 0) {
-		decider_rest(ca->ca_question->qu_decider, wait);
-		question_finish(ca->ca_question, ANSWER_ERROR,
-		    "status %ld, retry after %lld s", status,
+		decider_rest(de, wait);
+		snprintf(after, sizeof(after), ", retry after %lld s",
 		    (long long)wait);
-	} else
-		question_finish(ca->ca_question, ANSWER_ERROR, "status %ld",
-		    status);
+	}
+	fault_text(de, &ca->ca_answer, said, sizeof(said));
+	question_finish(ca->ca_question, ANSWER_ERROR, "status %ld%s%s%s",
+	    status, after, said[0] != '\0' ? ": " : "", said);
+}
+
+/* As if nothing had been asked yet; the deadline stays. */
+static void
+call_clear(struct call *ca)
+{
+	if (ca->ca_easy != NULL) {
+		curl_multi_remove_handle(multi, ca->ca_easy);
+		curl_easy_cleanup(ca->ca_easy);
+		ca->ca_easy = NULL;
+	}
+	curl_slist_free_all(ca->ca_resolve);
+	ca->ca_resolve = NULL;
+	jsonw_free(&ca->ca_body);
+	free(ca->ca_answer.tx_data);
+	ca->ca_answer = (struct text){ NULL, 0 };
+	ca->ca_head = 0;
+}
+
+static void
+call_again(struct call *ca)
+{
+	call_clear(ca);
+	http_found(ca->ca_question);
 }
 
 static void
@@ -218,6 +247,10 @@ call_done(struct call *ca, CURLcode code)
 		question_finish(qu, ANSWER_ERROR, "%s",
 		    ca->ca_error[0] != '\0' ? ca->ca_error :
 		    curl_easy_strerror(code));
+	else if (status == 400 && qu->qu_decider->de_kind == DECIDER_AGENT &&
+	    tx->tx_len > 0 && agent_asks_else(qu->qu_decider, ca->ca_form,
+	    tx->tx_data, tx->tx_len))
+		call_again(ca);
 	else if (status != 200)
 		call_status(ca, status);
 	else {
@@ -283,12 +316,14 @@ set_request(struct call *ca, struct decider *de)
 	CURLcode	 rv;
 
 	if (de->de_kind == DECIDER_AGENT) {
-		if (agent_body(de, doc, &ca->ca_body) == -1)
+		ca->ca_form = de->de_form;
+		if (agent_body(de, ca->ca_form, doc, &ca->ca_body) == -1)
 			return CURLE_OUT_OF_MEMORY;
 		body = jsonw_finish(&ca->ca_body, &len);
 	}
 	SET(URL, de->de_url);
 	SET(HTTPHEADER, de->de_headers);
+	SET(USERAGENT, "egressd/" EGRESSD_VERSION);
 	SET(POST, 1L);
 	SET(POSTFIELDS, body);
 	SET(POSTFIELDSIZE_LARGE, (curl_off_t)len);
@@ -367,13 +402,7 @@ http_forget(struct question *qu)
 	struct call	*ca = qu->qu_call;
 
 	place_forget(qu);
-	if (ca->ca_easy != NULL) {
-		curl_multi_remove_handle(multi, ca->ca_easy);
-		curl_easy_cleanup(ca->ca_easy);
-	}
-	curl_slist_free_all(ca->ca_resolve);
-	jsonw_free(&ca->ca_body);
-	free(ca->ca_answer.tx_data);
+	call_clear(ca);
 	free(ca);
 }
 

@@ -159,13 +159,16 @@ place_forget(struct question *qu)
 	TAILQ_REMOVE(&qu->qu_decider->de_place.pc_waiting, qu, qu_place);
 }
 
+/* Without TLS, nothing but addresses of one's own network. */
 static int
-format_node(const struct ares_addrinfo_node *no, char *out, size_t size)
+format_node(const struct ares_addrinfo_node *no, bool tls, char *out,
+    size_t size)
 {
 	struct addr	 ad;
 	char		 text[ADDR_STRLEN];
 
-	if (addr_from_sockaddr(no->ai_addr, no->ai_addrlen, &ad, NULL) == -1)
+	if (addr_from_sockaddr(no->ai_addr, no->ai_addrlen, &ad, NULL) == -1 ||
+	    (!tls && !addr_is_private(&ad)))
 		return 0;
 	addr_format(&ad, text, sizeof(text));
 	return snprintf(out, size, ad.ad_af == AF_INET6 ? "[%s]," : "%s,",
@@ -174,7 +177,8 @@ format_node(const struct ares_addrinfo_node *no, char *out, size_t size)
 
 /* Their addresses in a list; how long it holds, or 0 if there are none. */
 static int
-format_answer(const struct ares_addrinfo *ai, char *out, size_t size)
+format_answer(const struct ares_addrinfo *ai, bool tls, char *out,
+    size_t size)
 {
 	const struct ares_addrinfo_node	*no;
 	size_t				 len = 0;
@@ -182,7 +186,7 @@ format_answer(const struct ares_addrinfo *ai, char *out, size_t size)
 
 	for (no = ai->nodes; no != NULL && n < ADDRESSES_MAX;
 	    no = no->ai_next, n++) {
-		len += (size_t)format_node(no, out + len, size - len);
+		len += (size_t)format_node(no, tls, out + len, size - len);
 		if (no->ai_ttl < ttl)
 			ttl = no->ai_ttl;
 	}
@@ -203,15 +207,16 @@ place_answer(void *arg, int status, int timeouts, struct ares_addrinfo *ai)
 	(void)timeouts;
 	pc->pc_asking = false;
 	if (status == ARES_SUCCESS)
-		ttl = format_answer(ai, list, sizeof(list));
+		ttl = format_answer(ai, pc->pc_tls, list, sizeof(list));
 	if (ai != NULL)
 		ares_freeaddrinfo(ai);
 	if (ttl > 0) {
 		place_known(pc, list, clock_ms() + (uint64_t)ttl * 1000);
 		place_tell(pc, NULL);
 	} else
-		place_tell(pc, status == ARES_SUCCESS ? "it has no address" :
-		    ares_strerror(status));
+		place_tell(pc, status != ARES_SUCCESS ?
+		    ares_strerror(status) : pc->pc_tls ? "it has no address" :
+		    "it has no private address, and http goes to no other");
 	decider_unref(de);
 }
 

@@ -24,8 +24,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "deciderd.h"
 
+#define WARN_MS		10000	/* one failure of a decider in this time */
 #define TIMEOUT_MAX_MS	(24 * 3600 * 1000)
 
 static int
@@ -76,6 +78,29 @@ question_free(struct question *qu)
 	free(qu);
 }
 
+/*
+ * A failure denies somebody something.  The log tells the first and how many
+ * have followed: an agent can make as many as it likes.
+ */
+static void
+question_warn(struct decider *de, const char *reason)
+{
+	uint64_t	 now = clock_ms();
+
+	if (de->de_warned_ms != 0 && now - de->de_warned_ms < WARN_MS) {
+		de->de_unsaid++;
+		log_debug("decider \"%s\": %s", de->de_name, reason);
+		return;
+	}
+	if (de->de_unsaid > 0)
+		log_warnx("decider \"%s\": %s, and %u failures before it",
+		    de->de_name, reason, de->de_unsaid);
+	else
+		log_warnx("decider \"%s\": %s", de->de_name, reason);
+	de->de_warned_ms = now;
+	de->de_unsaid = 0;
+}
+
 void
 question_finish(struct question *qu, enum answer_result result,
     const char *fmt, ...)
@@ -89,8 +114,7 @@ question_finish(struct question *qu, enum answer_result result,
 	ipc_send(policyd, -1, ANSWER, answer, .id = qu->qu_id,
 	    .result = result, .reason = reason);
 	if (result >= ANSWER_TIMEOUT)
-		log_debug("decider \"%s\": %s", qu->qu_decider->de_name,
-		    reason);
+		question_warn(qu->qu_decider, reason);
 	question_free(qu);
 }
 

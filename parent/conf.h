@@ -41,6 +41,7 @@
 #include "log.h"
 #include "policy.h"
 
+#define DECIDER_HEADERS_MAX	16	/* besides those that we send */
 #define CONF_NAME_MAX		64	/* bytes in the name of an object */
 #define CONF_ERRORS_MAX		32	/* messages kept from one run */
 
@@ -142,7 +143,15 @@ struct conf_decider {
 	uint32_t		 dc_set;	/* statements given: parser */
 	enum decider_api	 dc_api;	/* agent */
 	const char		*dc_url;	/* agent, webhook */
-	const char		*dc_model;	/* agent */
+	struct conf_pos		 dc_url_pos;
+	bool			 dc_insecure;	/* the same: in the clear */
+	struct conf_pairs	 dc_headers;
+	const char		*dc_key_header;	/* NULL: the usual one */
+	const char		*dc_model;	/* from here: agent */
+	enum decider_form	 dc_form;
+	unsigned int		 dc_max_tokens;	/* 0: not given */
+	const char		*dc_temperature; /* or NULL */
+	const char		*dc_effort;	/* or NULL */
 	const char		*dc_key_file;	/* agent, webhook */
 	const char		*dc_prompt_file; /* agent */
 	const char		*dc_trust_file;	/* agent, webhook */
@@ -367,6 +376,8 @@ struct policy	*conf_policy_compile(const struct conf_policy *);
 
 const struct conf_policy  *conf_policy_find(const struct config *,
 			    const char *name);
+int			   conf_temperature(const char *);
+void			   conf_deciders_warn(const struct config *);
 const struct conf_decider *conf_decider_find(const struct config *,
 			    const char *name);
 const struct conf_cluster *conf_cluster_find(const struct config *,

@@ -15,7 +15,7 @@
  */
 
 /*
- * Deciders, clusters, sandboxes and fixed sessions: objects that are a name
+ * Clusters, sandboxes and fixed sessions: objects that, as deciders, are a name
  * and a block of statements.
  */
 
@@ -46,53 +46,6 @@ conf_block_begin(struct parse *ps, struct conf_pos pos, const char *name,
 	if (index == OBJECTS_MAX)
 		conf_error(ps, pos, "%s \"%s\": more than %d of them", noun,
 		    name, OBJECTS_MAX);
-}
-
-void
-conf_decider_begin(struct parse *ps, struct conf_pos pos, const char *name,
-    unsigned int kind)
-{
-	static const char *const	 nouns[] = {
-		"agent decider", "webhook decider", "exec decider",
-		"socket decider", "operator decider"
-	};
-	struct conf_deciders		*list = &ps->ps_conf->cf_deciders;
-	const struct conf_decider	*prior;
-	struct conf_decider		*dc, *last;
-
-	prior = conf_decider_find(ps->ps_conf, name);
-	last = TAILQ_LAST(list, conf_deciders);
-	dc = conf_alloc(ps->ps_conf, sizeof(*dc));
-	dc->dc_pos = pos;
-	dc->dc_index = last == NULL ? 0 : last->dc_index + 1;
-	dc->dc_name = name;
-	dc->dc_kind = kind;
-	dc->dc_timeout = kind == DECIDER_OPERATOR ? 120000 : 5000;
-	dc->dc_concurrency = 8;
-	TAILQ_INIT(&dc->dc_command);
-	TAILQ_INSERT_TAIL(list, dc, dc_entry);
-
-	ps->ps_decider = dc;
-	ps->ps_block.sx_table = stmt_decider;
-	ps->ps_block.sx_object = dc;
-	ps->ps_block.sx_set = &dc->dc_set;
-	ps->ps_block.sx_kind = 1U << kind;
-	ps->ps_block.sx_noun = nouns[kind];
-	conf_block_begin(ps, pos, name, dc->dc_index,
-	    prior == NULL ? NULL : &prior->dc_pos);
-}
-
-void
-conf_decider_end(struct parse *ps)
-{
-	const struct conf_decider	*dc = ps->ps_decider;
-	const char			*why;
-
-	stmt_needed(&ps->ps_block, dc->dc_pos, dc->dc_name);
-	if (dc->dc_path != NULL && dc->dc_path[0] == '/' &&
-	    (why = value_socket_error(dc->dc_path)) != NULL)
-		conf_error(ps, dc->dc_pos, "path \"%s\": %s", dc->dc_path,
-		    why);
 }
 
 void

@@ -62,6 +62,10 @@ static const char *const full_names[] = {
 	[FULL_DENY] = "deny", [FULL_GAP] = "gap", [FULL_MAX] = NULL
 };
 static const char *const api_names[] = { "anthropic", "openai", NULL };
+static const char *const form_names[] = {
+	[FORM_AUTO] = "auto", [FORM_SCHEMA] = "schema", [FORM_JSON] = "json",
+	[FORM_TOOL] = "tool", [FORM_MAX] = NULL
+};
 static const char *const refuse_names[] = {
 	[REFUSE_403] = "403", [REFUSE_RESET] = "reset",
 	[REFUSE_ALERT] = "alert", [REFUSE_MAX] = NULL
@@ -116,9 +120,17 @@ const struct stmt stmt_global[] = {
 
 const struct stmt stmt_decider[] = {
 	{ "api", ST_ENUM, DC(dc_api), D_AGENT, D_AGENT, 0, 0, api_names },
-	{ "url", ST_URL, DC(dc_url), D_HTTP, D_HTTP, 0, 0, NULL },
+	{ "url", ST_URL_CLEAR, DC(dc_url), D_HTTP, D_HTTP, 0, 0, NULL },
+	{ "insecure", ST_FLAG, DC(dc_insecure), D_HTTP, 0, 0, 0, NULL },
+	{ "header", ST_BY_HAND, 0, D_HTTP, 0, 0, 0, NULL },
 	{ "model", ST_TEXT, DC(dc_model), D_AGENT, D_AGENT, 0, 0, NULL },
+	{ "answer", ST_ENUM, DC(dc_form), D_AGENT, 0, 0, 0, form_names },
+	{ "max tokens", ST_COUNT, DC(dc_max_tokens), D_AGENT, 0, 16, 1000000,
+	    NULL },
+	{ "temperature", ST_TEXT, DC(dc_temperature), D_AGENT, 0, 0, 0, NULL },
+	{ "effort", ST_TEXT, DC(dc_effort), D_AGENT, 0, 0, 0, NULL },
 	{ "key file", ST_PATH, DC(dc_key_file), D_HTTP, 0, 0, 0, NULL },
+	{ "key header", ST_TEXT, DC(dc_key_header), D_HTTP, 0, 0, 0, NULL },
 	{ "prompt file", ST_PATH, DC(dc_prompt_file), D_AGENT, 0, 0, 0, NULL },
 	{ "trust file", ST_PATH, DC(dc_trust_file), D_HTTP, 0, 0, 0, NULL },
 	{ "command", ST_WORDS, DC(dc_command), D_EXEC, D_EXEC, 0, 0, NULL },
@@ -303,8 +315,8 @@ stmt_text_error(enum stmt_type type, const char *value)
 		return "must not be empty";
 	if (type == ST_PATH)
 		return value_path_error(value);
-	if (type == ST_URL)
-		return value_url_error(value);
+	if (type == ST_URL || type == ST_URL_CLEAR)
+		return value_url_error(value, type == ST_URL_CLEAR);
 	return NULL;
 }
 
@@ -319,7 +331,8 @@ stmt_text(struct stmt_ctx *sx, struct conf_pos pos, const char *name,
 	if (!stmt_once(sx, pos, name))
 		return;
 	why = stmt_text_error(st->st_type, value);
-	if (why != NULL && st->st_type == ST_URL && strchr(value, '@') != NULL)
+	if (why != NULL && strchr(value, '@') != NULL &&
+	    (st->st_type == ST_URL || st->st_type == ST_URL_CLEAR))
 		conf_error(sx->sx_parse, pos, "%s: %s", name, why);
 	else if (why != NULL)
 		conf_error(sx->sx_parse, pos, "%s \"%s\": %s", name, value,

@@ -218,11 +218,33 @@ value_is_loopback(const char *host)
 }
 
 /*
- * Secrets do not stand in this file, so not in a URL either.  Keys and
- * questions do not cross a network in the clear.
+ * Keys and questions do not cross a network in the clear, unless it is one's
+ * own and the operator says so; where a name leads is seen when it is asked.
  */
 const char *
-value_url_error(const char *url)
+value_clear_error(const char *url, bool insecure)
+{
+	struct addr	 ad;
+	const char	*rest;
+	char		 host[HOSTNAME_MAX];
+
+	if (strncmp(url, "http://", 7) != 0)
+		return insecure ? "insecure is for http://" : NULL;
+	rest = url + 7;
+	if (!value_authority(rest, strcspn(rest, "/?"), host, sizeof(host)) ||
+	    value_is_loopback(host))
+		return NULL;
+	if (!insecure)
+		return "http:// is for loopback only: use https://, or "
+		    "insecure if the address is private";
+	if (addr_parse(host, &ad) == 0 && !addr_is_private(&ad))
+		return "insecure is for private addresses";
+	return NULL;
+}
+
+/* Secrets do not stand in this file, so not in a URL either. */
+const char *
+value_url_error(const char *url, bool clear_too)
 {
 	const char	*p, *rest;
 	char		 host[HOSTNAME_MAX];
@@ -242,7 +264,7 @@ value_url_error(const char *url)
 		return "must not contain a user or password";
 	if (!value_authority(rest, (size_t)(p - rest), host, sizeof(host)))
 		return "bad host or port";
-	if (clear && !value_is_loopback(host))
+	if (clear && !clear_too && !value_is_loopback(host))
 		return "http:// is for loopback only, use https://";
 	return NULL;
 }

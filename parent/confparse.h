@@ -94,6 +94,7 @@ enum stmt_type {
 	ST_TEXT,
 	ST_PATH,		/* absolute file name */
 	ST_URL,
+	ST_URL_CLEAR,		/* perhaps http, which is judged later */
 	ST_MS,
 	ST_BYTES,
 	ST_COUNT,
@@ -213,7 +214,8 @@ const struct stmt *stmt_find(const struct stmt *, const char *name);
 /* conf_value.c: NULL, or what is wrong with the value */
 const char *value_path_error(const char *);
 const char *value_socket_error(const char *);
-const char *value_url_error(const char *);
+const char *value_url_error(const char *, bool);
+const char *value_clear_error(const char *, bool);
 const char *value_method_error(const char *);
 const char *value_urlpath_error(const char *);
 const char *value_token_error(const char *);
@@ -245,11 +247,18 @@ void	 conf_control_begin(struct parse *, struct conf_pos, const char *path);
 void	 conf_control_mode(struct parse *, struct conf_pos, int64_t);
 void	 conf_control_end(struct parse *, struct conf_pos);
 
-/* conf_block.c */
+/* conf_decider.c, conf_block.c */
 void	 conf_block_begin(struct parse *, struct conf_pos, const char *name,
 	    unsigned int index, const struct conf_pos *prior);
 void	 conf_decider_begin(struct parse *, struct conf_pos, const char *name,
 	    unsigned int kind);
+void	 conf_decider_temperature(struct parse *, struct conf_pos,
+	    const char *);
+void	 conf_decider_effort(struct parse *, struct conf_pos, const char *);
+void	 conf_decider_header(struct parse *, struct conf_pos, const char *,
+	    const char *);
+void	 conf_decider_key_header(struct parse *, struct conf_pos,
+	    const char *);
 void	 conf_decider_end(struct parse *);
 void	 conf_cluster_begin(struct parse *, struct conf_pos, const char *name);
 void	 conf_cluster_end(struct parse *);

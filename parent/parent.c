@@ -232,6 +232,7 @@ static void
 check_only(struct config *conf)
 {
 	keys_warn(conf, true);
+	conf_deciders_warn(conf);
 	if (d.d_verbose == 0)
 		fprintf(stderr, "configuration OK\n");
 	else if (conf_print(conf, stdout) == -1 || fflush(stdout) == EOF)

@@ -93,6 +93,7 @@ print_value(FILE *fp, const struct stmt *st, const void *slot)
 	case ST_TEXT:
 	case ST_PATH:
 	case ST_URL:
+	case ST_URL_CLEAR:
 		putc(' ', fp);
 		print_quoted(fp, *(const char *const *)slot);
 		break;
@@ -243,6 +244,8 @@ print_global(FILE *fp, const struct config *cf)
 static void
 print_decider(FILE *fp, const struct conf_decider *dc)
 {
+	const struct conf_pair	*pr;
+
 	fputs("decider ", fp);
 	print_quoted(fp, dc->dc_name);
 	fprintf(fp, " %s", conf_decider_kinds[dc->dc_kind]);
@@ -252,6 +255,13 @@ print_decider(FILE *fp, const struct conf_decider *dc)
 	}
 	fputs(" {\n", fp);
 	print_stmts(fp, stmt_decider, dc->dc_set, dc, "\t", "\n");
+	TAILQ_FOREACH(pr, &dc->dc_headers, pr_entry) {
+		fputs("\theader ", fp);
+		print_quoted(fp, pr->pr_key);
+		putc(' ', fp);
+		print_quoted(fp, pr->pr_value);
+		putc('\n', fp);
+	}
 	fputs("}\n", fp);
 }
 

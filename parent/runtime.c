@@ -381,6 +381,7 @@ runtime_open(const struct config *conf, const struct runtime *old,
 		return NULL;
 	}
 	keys_warn(conf, false);
+	conf_deciders_warn(conf);
 	return rt;
 }
 

@@ -251,6 +251,7 @@ static void
 slice_deciderd(struct proc *pr, const struct config *conf, struct runtime *rt)
 {
 	const struct conf_decider	*dc;
+	const struct conf_pair		*hd;
 
 	TAILQ_FOREACH(dc, &conf->cf_deciders, dc_entry)
 		if (dc->dc_url != NULL) {
@@ -260,10 +261,18 @@ slice_deciderd(struct proc *pr, const struct config *conf, struct runtime *rt)
 	TAILQ_FOREACH(dc, &conf->cf_deciders, dc_entry) {
 		ipc_send(pr->pr_ipc, -1, CONF_DECIDER, conf_decider,
 		    .name = dc->dc_name, .kind = dc->dc_kind,
-		    .api = dc->dc_api, .persistent = dc->dc_persistent,
+		    .api = dc->dc_api, .form = dc->dc_form,
+		    .persistent = dc->dc_persistent,
 		    .url = dc->dc_url, .model = dc->dc_model,
+		    .max_tokens = dc->dc_max_tokens,
+		    .temperature = dc->dc_temperature == NULL ? UINT32_MAX :
+		    (uint32_t)conf_temperature(dc->dc_temperature),
+		    .effort = dc->dc_effort, .key_header = dc->dc_key_header,
 		    .timeout_ms = dc->dc_timeout,
 		    .concurrency = dc->dc_concurrency);
+		TAILQ_FOREACH(hd, &dc->dc_headers, pr_entry)
+			ipc_send(pr->pr_ipc, -1, CONF_HEADER, conf_header,
+			    .name = hd->pr_key, .value = hd->pr_value);
 		send_file(pr, rt, FILE_KEY, dc->dc_key_file);
 		send_file(pr, rt, FILE_PROMPT, dc->dc_prompt_file);
 		send_decider_trust(pr, rt, dc);

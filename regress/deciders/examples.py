@@ -21,13 +21,16 @@ import importlib.machinery
 import importlib.util
 import pathlib
 import shutil
+import subprocess
 import sys
+import tempfile
 import threading
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLES = TOP / "etc" / "examples"
 sys.path[:0] = [str(TOP / "regress" / "lib")]
 from case import Cases, Skip  # noqa: E402
+from daemon import BUILD, WAIT_S  # noqa: E402
 from origin import authority  # noqa: E402
 from standin_decider import StandinDecider, anthropic, tool  # noqa: E402
 from standin_parent import QUESTION, Deciderd  # noqa: E402
@@ -82,6 +85,39 @@ def webhook():
     finally:
         server.shutdown()
         server.server_close()
+
+
+def check(conf):
+    """What egressd -n says of it, from a copy that is its owner's alone."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = pathlib.Path(folder, "egressd.conf")
+        path.write_text(conf)
+        path.chmod(0o600)
+        return subprocess.run([BUILD / "egressd", "-n", "-f", path],
+                              capture_output=True, text=True, check=False,
+                              stdin=subprocess.DEVNULL, timeout=WAIT_S)
+
+
+@cases.each(sorted(path.name for path in EXAMPLES.glob("*.conf")))
+def conf(name):
+    """It loads, and there is nothing to say of it."""
+    done = check((EXAMPLES / name).read_text())
+    assert done.returncode == 0, done.stderr
+    left = [line for line in done.stderr.splitlines()
+            if "No such file" not in line]
+    assert left == ["configuration OK"], done.stderr
+
+
+@cases.case
+def conf_without_a_path():
+    """The address of a server is not that of its API."""
+    text = (EXAMPLES / "anthropic.conf").read_text()
+    for url in ("https://api.anthropic.com", "https://api.anthropic.com/"):
+        done = check(text.replace("https://api.anthropic.com/v1/messages",
+                                  url))
+        assert done.returncode == 0, done.stderr
+        assert f'egressd.conf:3: url "{url}": has no path, such as ' \
+            "/v1/messages" in done.stderr, done.stderr
 
 
 @cases.case

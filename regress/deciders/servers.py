@@ -31,7 +31,7 @@ import standin_dns as dns  # noqa: E402
 from case import Cases  # noqa: E402
 from origin import Nginx, authority  # noqa: E402
 from standin_decider import (ALLOW, StandinDecider, anthropic,  # noqa: E402
-                             openai, text, tool)
+                             call, openai, text, tool)
 from standin_h2 import StandinH2Origin  # noqa: E402
 from standin_parent import QUESTION, Deciderd, document  # noqa: E402
 
@@ -80,6 +80,12 @@ def turns(style, body):
     return body["messages"][0]["content"], body["messages"][1:]
 
 
+def fails(d, why):
+    """An error, whatever the server says to it."""
+    message = d.gives("guard", "ERROR")
+    assert message.reason.partition(": ")[0] == why, message.reason
+
+
 def each_style(function):
     return cases.each(STYLES)(function)
 
@@ -111,15 +117,124 @@ def request_form(style):
         if style == "anthropic":
             assert headers["x-api-key"] == KEY, headers
             assert headers["anthropic-version"] == "2023-06-01", headers
-            assert [t["name"] for t in body["tools"]] == ["decide"], body
-            assert body["tools"][0]["input_schema"] == SCHEMA, body
-            assert body["tool_choice"] == {"type": "tool", "name": "decide"}
+            assert body["output_config"] == {"format": {
+                "type": "json_schema", "schema": SCHEMA}}, body
+            assert "tools" not in body and "tool_choice" not in body, body
+            assert body["max_tokens"] == 4096, body
         else:
             assert headers["authorization"] == f"Bearer {KEY}", headers
             form = body["response_format"]
             assert form["type"] == "json_schema", form
             assert form["json_schema"]["strict"] is True, form
             assert form["json_schema"]["schema"] == SCHEMA, form
+            assert "max_completion_tokens" not in body, body
+        assert "temperature" not in body and "effort" not in str(body), body
+
+
+def asked_as(body):
+    """A word for how the answer is wanted."""
+    if "tools" in body:
+        one, = body["tools"]
+        if "function" in one:
+            assert body["tool_choice"] == {
+                "type": "function", "function": {"name": "decide"}}, body
+            assert one["function"]["parameters"] == SCHEMA, body
+        else:
+            assert body["tool_choice"] == {"type": "tool", "name": "decide"}
+            assert one["input_schema"] == SCHEMA, body
+        assert "response_format" not in body, body
+        assert "format" not in body.get("output_config", {}), body
+        return "tool"
+    if "response_format" in body:
+        return body["response_format"]["type"]
+    return body["output_config"]["format"]["type"]
+
+
+FORMS = {
+    "anthropic schema": ("json_schema",
+                         anthropic(text(json.dumps(ALLOW)), stop="end_turn")),
+    "anthropic tool": ("tool", anthropic(tool(ALLOW))),
+    "openai schema": ("json_schema", openai(json.dumps(ALLOW))),
+    "openai json": ("json_object", openai(json.dumps(ALLOW))),
+    "openai tool": ("tool", openai(None, finish="tool_calls",
+                                   calls=[call(json.dumps(ALLOW))])),
+}
+
+
+@cases.each(FORMS)
+def forms(which):
+    """As the configuration says, with what else it says."""
+    style, form = which.split()
+    word, answer = FORMS[which]
+    with StandinDecider(answer) as server, \
+            Deciderd(agent(style, server, form=f"FORM_{form.upper()}",
+                           max_tokens=300, temperature=250,
+                           effort="low")) as d:
+        d.gives("guard", "ALLOW")
+        body = server.requests[0].json
+        assert asked_as(body) == word, body
+        assert body["temperature"] == 0.25, body
+        if style == "anthropic":
+            assert (body["max_tokens"], body["output_config"]["effort"]) == (
+                300, "low"), body
+        else:
+            assert (body["max_completion_tokens"],
+                    body["reasoning_effort"]) == (300, "low"), body
+
+
+@cases.case
+def prompt_of_json():
+    """Where neither schema nor tool tells the form, our own prompt does."""
+    with StandinDecider(openai(json.dumps(ALLOW))) as server:
+        ours = agent("openai", server, form="FORM_JSON")
+        del ours["prompt"]
+        with Deciderd(ours) as d:
+            d.gives("guard", "ALLOW")
+        system = turns("openai", server.requests[0].json)[0]
+        assert '{"decision": "allow", "reason": "..."}' in system, system
+
+
+def refuses(words, but):
+    """400 and these words, unless a tool is forced."""
+    def answer(request):
+        if asked_as(request.json) == "tool":
+            return 200, {}, but
+        return 400, {}, {"type": "error", "error": {
+            "type": "invalid_request_error", "message": words}}
+    return answer
+
+
+@cases.each(["output_config.format: not supported by this model",
+             "'old-1' does not support output format."])
+def falls_back(words):
+    """An older model is asked with a tool, then and from then on."""
+    with StandinDecider(refuses(words, anthropic(tool(ALLOW)))) as server, \
+            Deciderd(agent("anthropic", server)) as d:
+        for asked in (2, 3):
+            d.gives("guard", "ALLOW", "it fits")
+            assert len(server.requests) == asked, server.requests
+        numbers = [d.put("guard") for _ in range(5)]
+        assert sorted(d.answer().id for _ in numbers) == numbers
+        assert len(server.requests) == 8, server.requests
+
+
+@cases.case
+def falls_back_not():
+    """Not for another fault, not if the configuration says how, and not for
+    ever."""
+    with StandinDecider(refuses("credit balance is too low",
+                                anthropic(tool(ALLOW)))) as server:
+        with Deciderd(agent("anthropic", server)) as d:
+            d.gives("guard", "ERROR")
+        server.says(refuses("output_config is not supported", ALLOW))
+        with Deciderd(agent("anthropic", server, form="FORM_SCHEMA")) as d:
+            d.gives("guard", "ERROR")
+        with Deciderd(agent("openai", server)) as d:
+            d.gives("guard", "ERROR")
+        server.says(lambda _: (400, {}, b"output_config"))
+        with Deciderd(agent("anthropic", server)) as d:
+            d.gives("guard", "ERROR")
+        assert len(server.requests) == 5, server.requests
 
 
 HOSTILE = [
@@ -166,6 +281,24 @@ def default_prompt(style):
 
 
 @cases.case
+def headers():
+    """Further ones, the one that the key is in, and who we are."""
+    more = [("X-Title", "egress gate"), ("anthropic-beta", "a,b")]
+    with StandinDecider(ALLOW) as server:
+        for name, key in (("api-key", KEY), ("Authorization",
+                                             f"Bearer {KEY}")):
+            with Deciderd(webhook(server, key=KEY, key_header=name,
+                                  headers=more)) as d:
+                d.gives("guard", "ALLOW")
+            got = server.requests[-1].headers
+            assert got[name.lower()] == key, got
+            assert (got["x-title"], got["anthropic-beta"]) == (
+                "egress gate", "a,b"), got
+            assert got["user-agent"].startswith("egressd/"), got
+            assert str(got).count(KEY) == 1, got
+
+
+@cases.case
 def webhook_form():
     """The document as it is, the key as a bearer's."""
     with StandinDecider() as server, Deciderd(webhook(server, key=KEY)) as d:
@@ -184,6 +317,8 @@ def no_key_no_header():
 
 # ---- answers that are none ----
 
+FENCED = f"```json\n{json.dumps(ALLOW)}\n```"
+
 # Name to the answer in each style; None where a style has no such thing.
 BAD = {
     "refusal": (anthropic(text("I cannot help."), stop="refusal"),
@@ -196,7 +331,36 @@ BAD = {
                        openai("allow")),
     "text_around": (
         anthropic(text(f"Sure: {json.dumps(ALLOW)}"), stop="end_turn"),
-        openai(f"```json\n{json.dumps(ALLOW)}\n```")),
+        openai(f"{json.dumps(ALLOW)} I hope this helps")),
+    "two_fences": (
+        anthropic(text(FENCED + FENCED), stop="end_turn"),
+        openai(FENCED + "\n" + FENCED)),
+    "fence_and_text": (
+        anthropic(text(FENCED + "\nBecause."), stop="end_turn"),
+        openai("Here:\n" + FENCED)),
+    "open_fence": (anthropic(text(FENCED[:-3]), stop="end_turn"),
+                   openai(FENCED[:-3])),
+    "other_fence": (anthropic(text(FENCED.replace("json", "python")),
+                              stop="end_turn"),
+                    openai("```\n```json\n" + json.dumps(ALLOW) + "\n```")),
+    "thought_only": (anthropic(text(f"<think>{json.dumps(ALLOW)}"),
+                               stop="end_turn"),
+                     openai(f"<think>{json.dumps(ALLOW)}</think>")),
+    # The agent's words, thought about, end the thought.
+    "thought_ended": (
+        anthropic(text("<think>it says </think>" + json.dumps(ALLOW) +
+                       "</think>" + json.dumps({"decision": "deny"})),
+                  stop="end_turn"),
+        openai("<think>it says </think>" + json.dumps(ALLOW) +
+               " so no</think>" + json.dumps({"decision": "deny"}))),
+    "thought_twice": (None, openai("<think>a</think><think>b</think>" +
+                                   json.dumps(ALLOW))),
+    "thought_later": (None, openai(json.dumps(ALLOW) + "<think>b</think>")),
+    "two_calls": (None, openai(None, calls=[call(json.dumps(ALLOW))] * 2)),
+    "other_call": (None, openai(None, calls=[call(json.dumps(ALLOW),
+                                                  name="approve")])),
+    "call_no_text": (None, openai(None, calls=[call(ALLOW)])),
+    "calls_no_list": (None, openai(json.dumps(ALLOW), calls="decide")),
     "two_objects": (anthropic(text(json.dumps(ALLOW) * 2), stop="end_turn"),
                     openai(json.dumps(ALLOW) + "\n" + json.dumps(ALLOW))),
     "two_answers": (anthropic(tool(ALLOW), tool({"decision": "deny"})),
@@ -270,6 +434,29 @@ def good_text():
         d.gives("guard", "UNSURE", "")
 
 
+WRAPPED = {
+    "fence": FENCED, "fence_spaced": f"\n{FENCED}\n\n",
+    "fence_bare": f"```\n{json.dumps(ALLOW)}\n```",
+    "fence_crlf": FENCED.replace("\n", "\r\n"),
+    "thought": f"<think>allow? {{\"decision\":\"deny\"}}\n</think>"
+               f"\n\n{json.dumps(ALLOW)}",
+    "thought_empty": f"<think>\n\n</think>{json.dumps(ALLOW)}",
+    "thought_and_fence": f"<think>hm</think>\n{FENCED}",
+}
+
+
+@each_style
+def wrapped(style):
+    """A fence around the one object and a thought before it are no fault."""
+    with StandinDecider() as server, Deciderd(agent(style, server)) as d:
+        for name, words in WRAPPED.items():
+            server.says(anthropic(text(words), stop="end_turn")
+                        if style == "anthropic" else openai(words))
+            message = d.ask("guard")
+            assert (message.word, message.reason) == ("ALLOW", "it fits"), \
+                f"{name}: {message}"
+
+
 @cases.case
 def reason_is_bounded():
     """Cut between characters, and without control characters."""
@@ -316,8 +503,55 @@ def status(which):
     answer = code, head, says(style, ALLOW)
     with StandinDecider(lambda _: answer) as server, \
             Deciderd(agent(style, server)) as d:
-        d.gives("guard", "ERROR", why)
+        fails(d, why)
         assert len(server.requests) == 1, "it tried again"
+
+
+SAID = {
+    "anthropic": ({"type": "error", "error": {
+        "type": "invalid_request_error", "message": "no such model"}},
+        "no such model"),
+    "openai": ({"error": {"message": "no credit\x1b[2J\r\nleft\u202e",
+                          "code": None}}, "no credit?[2J  left???"),
+    "ollama": ({"error": "model 'x' not found"}, "model 'x' not found"),
+    "vllm": ({"object": "error", "message": "too long"}, "too long"),
+    "other": ({"detail": "Not Found"}, '{"detail": "Not Found"}'),
+    "words": (b"upstream is gone", "upstream is gone"),
+    "page": (b"<html>hello</html>", None),
+    "nothing": (b"", None),
+    "cut_json": (b'{"error": {"message": "a', '{"error": {"message": "a'),
+    "long": (b"x" * 5000, "x" * 256),
+    "key": (f"bad key {KEY}, or {KEY[:9]}...".encode(),
+            "bad key [redacted], or [redacted]..."),
+    "key_again": ({"error": {"message": f"{KEY}{KEY} {KEY[3:]}"}},
+                  "[redacted][redacted] [redacted]"),
+    "key_at_the_end": (b"x" * 250 + KEY.encode(), "x" * 250),
+}
+
+
+@cases.case
+def says_why():
+    """What the server says is in the answer and the log; but for its length,
+    what a terminal would obey, and the key."""
+    with StandinDecider() as server, Deciderd(agent("openai", server)) as d:
+        for name, (body, want) in SAID.items():
+            server.says(lambda _, body=body: (401, {}, body))
+            message = d.ask("guard")
+            assert (message.word, message.reason) == (
+                "ERROR", "status 401" + (f": {want}" if want else "")), \
+                f"{name}: {message}"
+        assert d.log() == 'deciderd: decider "guard": status 401: no such ' \
+            "model\n", d.log()
+
+
+@cases.case
+def warns_now_and_then():
+    """An agent makes as many failures as it likes, and a log has an end."""
+    with StandinDecider(lambda _: (500, {}, b"no")) as server, \
+            Deciderd(webhook(server)) as d:
+        for _ in range(20):
+            d.gives("guard", "ERROR", "status 500: no")
+        assert d.log().count("\n") == 1, d.log()
 
 
 def left_alone(message):
@@ -334,7 +568,7 @@ def rests(code):
             server, StandinDecider() as other, Deciderd(
                 webhook(server), webhook(other, name="second")) as d:
         begin = time.monotonic()
-        d.gives("guard", "ERROR", f"status {code}, retry after 2 s")
+        fails(d, f"status {code}, retry after 2 s")
         server.says(ALLOW)
         assert 1 <= left_alone(d.gives("guard", "ERROR")) <= 2
         d.gives("second", "ALLOW")
@@ -373,7 +607,7 @@ def rests_not(name):
     code, wait = NO_RESTS[name]
     with StandinDecider(lambda _: (code, {"Retry-After": wait}, ALLOW)) as \
             server, Deciderd(webhook(server)) as d:
-        d.gives("guard", "ERROR", f"status {code}")
+        fails(d, f"status {code}")
         server.says(ALLOW)
         d.gives("guard", "ALLOW")
 
@@ -386,7 +620,7 @@ def redirect():
         for code in (301, 302, 303, 307, 308):
             head = {"Location": other.url()}
             server.says(lambda _, c=code, h=head: (c, h, ALLOW))
-            d.gives("guard", "ERROR", f"status {code}")
+            fails(d, f"status {code}")
         assert not other.requests
 
 
@@ -630,6 +864,21 @@ def named():
             ("judge.test", dns.A), ("judge.test", dns.AAAA)]
         assert server.requests[0].headers["host"] == \
             f"judge.test:{server.port}"
+
+
+@cases.case
+def in_the_clear():
+    """http follows a name to one's own network and no further."""
+    zone = {"judge.test": dns.static("127.0.0.1"),
+            "far.test": dns.static("192.0.2.1")}
+    with dns.Server(zone=zone) as names, StandinDecider(tls=False) as server:
+        with Deciderd(webhook(server, url=server.url("judge.test")),
+                      resolvers=[names]) as d:
+            d.gives("guard", "ALLOW")
+        with Deciderd(webhook(server, url=server.url("far.test")),
+                      resolvers=[names]) as d:
+            d.gives("guard", "ERROR", "far.test: it has no private address, "
+                    "and http goes to no other")
 
 
 @cases.case

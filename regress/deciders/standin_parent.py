@@ -83,6 +83,12 @@ class Deciderd(Child):
         for program in self.helpers.values():
             program.kill()
 
+    def complaints(self):
+        """All but what it says of a decider, which is a case's to read."""
+        return "".join(
+            line for line in self.log().splitlines(keepends=True)
+            if not line.startswith('deciderd: decider "'))
+
     # ---- what the parent does ----
 
     def serve(self, message):
@@ -137,10 +143,15 @@ class Deciderd(Child):
         self.deciders = {d["name"]: d for d in deciders}
         for decider in deciders:
             values = {k: v for k, v in decider.items() if k in (
-                "name", "url", "model", "persistent")}
+                "name", "url", "model", "persistent", "max_tokens",
+                "effort", "key_header")}
             self.send("CONF_DECIDER", **values, kind=C[decider["kind"]],
                       api=C[decider.get("api", "API_ANTHROPIC")],
+                      form=C[decider.get("form", "FORM_AUTO")],
+                      temperature=decider.get("temperature", 0xffffffff),
                       timeout_ms=5000, concurrency=8)
+            for name, value in decider.get("headers", ()):
+                self.send("CONF_HEADER", name=name, value=value)
             for what in ("key", "prompt", "trust"):
                 if what in decider:
                     self.send_file(f"FILE_{what.upper()}", decider[what])

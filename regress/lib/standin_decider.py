@@ -46,8 +46,16 @@ def text(words):
     return {"type": "text", "text": words}
 
 
-def openai(content, finish="stop", refusal=None, choices=1):
+def call(arguments, name="decide"):
+    """What a model of the other style calls a tool with."""
+    return {"id": "call_1", "type": "function",
+            "function": {"name": name, "arguments": arguments}}
+
+
+def openai(content, finish="stop", refusal=None, choices=1, calls=None):
     message = {"role": "assistant", "content": content, "refusal": refusal}
+    if calls is not None:
+        message["tool_calls"] = calls
     return {"id": "c1", "object": "chat.completion", "choices": [
         {"index": i, "message": message, "finish_reason": finish}
         for i in range(choices)]}
