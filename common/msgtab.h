@@ -390,13 +390,13 @@ enum msg_fd { FD_NEVER, FD_MUST };
 
 /*
  * scope says how far the verdict reaches, rule is UINT32_MAX for the default,
- * body is the limit in bytes.  decider is who was asked, if anybody was, and
- * waited_ms how long that took.
+ * body is the limit in bytes.  decider is who was asked, if anybody was, or
+ * whose answer was kept; its reason is told of an allow, too.
  */
 #define FIELDS_verdict(U8, U16, U32, U64, STR, BYTES) \
 	U32(id) U8(verdict) U8(scope) U8(rule_kind) U32(rule) \
 	U64(generation) U64(body) STR(reason, PATH_LEN) \
-	STR(decider, NAME_LEN) U32(waited_ms)
+	STR(decider, NAME_LEN) U8(cached) U32(waited_ms)
 
 /* nets: prefixes that the rule opens, separated by spaces. */
 #define FIELDS_grant(U8, U16, U32, U64, STR, BYTES) \
@@ -432,10 +432,11 @@ enum msg_fd { FD_NEVER, FD_MUST };
 	BYTES(fields, FIELDS_LEN) U8(inspected) U8(allowed) U8(rule_kind) \
 	U32(rule)
 
-/* decider is who was asked, if anybody was, and waited_ms how long it took. */
+/* decider, cached, waited_ms and reason as in a verdict. */
 #define FIELDS_record_verdict(U8, U16, U32, U64, STR, BYTES) \
 	U64(request) U64(at) U8(verdict) U8(rule_kind) U32(rule) \
-	STR(reason, PATH_LEN) STR(decider, NAME_LEN) U32(waited_ms)
+	STR(reason, PATH_LEN) STR(decider, NAME_LEN) U8(cached) \
+	U32(waited_ms)
 
 #define FIELDS_record_head(U8, U16, U32, U64, STR, BYTES) \
 	U64(request) U16(status) STR(address, ADDRESS_LEN) \

@@ -81,6 +81,7 @@ cache_get(struct cache *ca, const struct rule *ru, const struct subject *sj,
 		return 0;
 	}
 	*wd = ke->ke_word;
+	wd->wd_cached = 1;
 	TAILQ_REMOVE(&ca->ca_list, ke, ke_used);
 	TAILQ_INSERT_HEAD(&ca->ca_list, ke, ke_used);
 	if (ke->ke_uses != UINT32_MAX && --ke->ke_uses == 0)
@@ -103,6 +104,7 @@ cache_put(struct cache *ca, const struct rule *ru, const struct subject *sj,
 	ke->ke_rule = ru;
 	subject_copy(&ke->ke_subject, sj);
 	ke->ke_word = *wd;
+	ke->ke_word.wd_cached = 0;
 	ke->ke_since = now;
 	ke->ke_until = ru->ru_ttl_ms == 0 ? UINT64_MAX : now + ru->ru_ttl_ms;
 	ke->ke_uses = ru->ru_uses == 0 ? UINT32_MAX : ru->ru_uses;

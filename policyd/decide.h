@@ -113,6 +113,7 @@ size_t	 text_cut(const char *, size_t, size_t);
 
 struct word {
 	int			 wd_allow;
+	int			 wd_cached;	/* said before, and kept */
 	char			 wd_reason[REASON_LEN];
 	char			 wd_decider[NAME_LEN + 1];
 };
@@ -262,7 +263,7 @@ const struct rule *pending_rule(const struct pending *);
 TAILQ_HEAD(standings, standing);
 
 void	 standing_keep(struct session *, uint32_t, const struct subject *,
-	    const struct policy_verdict *, const char *, uint64_t);
+	    const struct policy_verdict *, const struct word *, uint64_t);
 int	 standing_give(struct session *, const struct msg_ask *,
 	    const struct subject *);
 void	 standing_clear(struct session *);

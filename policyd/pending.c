@@ -185,15 +185,14 @@ pending_tell(struct pending *pe)
 		pv.pv_reason = "";
 		if (pe->pe_dial == 0)
 			standing_keep(pe->pe_session, pe->pe_ask,
-			    &pe->pe_subject, &pv, pe->pe_word.wd_decider,
-			    waited);
+			    &pe->pe_subject, &pv, &pe->pe_word, waited);
 	} else {
 		pv.pv_rule = pending_rule(pe);
 		pv.pv_body = 0;
 		pv.pv_reason = pe->pe_word.wd_reason;
 	}
 	verdict_give(pe->pe_session, pe->pe_ask, pe->pe_dial, &pe->pe_subject,
-	    &pv, pe->pe_word.wd_decider, waited);
+	    &pv, &pe->pe_word, waited);
 }
 
 /*
@@ -229,6 +228,7 @@ pending_say(struct pending *pe, int allow, const char *text)
 	char		*p;
 
 	wd->wd_allow = allow;
+	wd->wd_cached = 0;
 	strlcpy(wd->wd_decider, pe->pe_decider->co_text,
 	    sizeof(wd->wd_decider));
 	snprintf(wd->wd_reason, sizeof(wd->wd_reason), "decider: %.*s",
@@ -244,7 +244,7 @@ pending_failed(struct pending *pe, enum answer_result result,
 {
 	struct word	*wd = &pe->pe_word;
 
-	wd->wd_allow = 0;
+	wd->wd_allow = wd->wd_cached = 0;
 	strlcpy(wd->wd_decider, pe->pe_decider->co_text,
 	    sizeof(wd->wd_decider));
 	strlcpy(wd->wd_reason, failure_reason(result), sizeof(wd->wd_reason));
@@ -560,7 +560,7 @@ pending_renew(struct pending *pe)
 		return;
 	}
 	verdict_give(pe->pe_session, pe->pe_ask, pe->pe_dial, &pe->pe_subject,
-	    &pe->pe_verdict, "", clock_ms() - pe->pe_began);
+	    &pe->pe_verdict, NULL, clock_ms() - pe->pe_began);
 	pending_free(pe);
 }
 

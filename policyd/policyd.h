@@ -173,7 +173,7 @@ int	 policyd_engine_ask_drop(struct ipc *, const union msg *);
 void	 verdict_evaluate(const struct session *, const struct subject *,
 	    struct policy_verdict *);
 void	 verdict_give(const struct session *, uint32_t, uint32_t,
-	    const struct subject *, struct policy_verdict *, const char *,
+	    const struct subject *, struct policy_verdict *, const struct word *,
 	    uint64_t);
 
 /* passed.c: what clients pass beside their bytes. */

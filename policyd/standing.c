@@ -33,7 +33,7 @@ struct standing {
 	uint32_t		 st_ask;	/* the engine's number */
 	struct subject		 st_subject;
 	struct policy_verdict	 st_verdict;
-	char			 st_decider[NAME_LEN + 1];
+	struct word		 st_word;
 	uint64_t		 st_waited;
 };
 
@@ -48,7 +48,7 @@ standing_remove(struct session *se, struct standing *st)
 
 void
 standing_keep(struct session *se, uint32_t ask, const struct subject *sj,
-    const struct policy_verdict *pv, const char *decider, uint64_t waited)
+    const struct policy_verdict *pv, const struct word *wd, uint64_t waited)
 {
 	struct standing	*st;
 
@@ -57,7 +57,7 @@ standing_keep(struct session *se, uint32_t ask, const struct subject *sj,
 	st->st_ask = ask;
 	subject_copy(&st->st_subject, sj);
 	st->st_verdict = *pv;
-	strlcpy(st->st_decider, decider, sizeof(st->st_decider));
+	st->st_word = *wd;
 	st->st_waited = waited;
 	TAILQ_INSERT_TAIL(&se->se_standings, st, st_entry);
 	if (++se->se_nstandings > STANDING_MAX)
@@ -78,7 +78,7 @@ standing_give(struct session *se, const struct msg_ask *ma,
 	    subject_cmp(&st->st_subject, sj, CACHE_REQUEST) != 0)
 		return 0;
 	verdict_give(se, ma->id, ma->dial, sj, &st->st_verdict,
-	    st->st_decider, st->st_waited);
+	    &st->st_word, st->st_waited);
 	standing_remove(se, st);
 	return 1;
 }

@@ -95,10 +95,13 @@ verdict_deny(struct policy_verdict *pv, const char *reason)
 
 static void
 verdict_send(struct ipc *ip, uint32_t id, const struct policy_verdict *pv,
-    const char *decider, uint64_t waited)
+    const struct word *wd, uint64_t waited)
 {
 	const struct rule	*ru = pv->pv_rule;
+	const char		*reason = pv->pv_reason;
 
+	if (pv->pv_verdict == VERDICT_ALLOW && wd != NULL)
+		reason = wd->wd_reason;
 	ipc_send(ip, -1, VERDICT, verdict, .id = id,
 	    .verdict = pv->pv_verdict, .scope = pv->pv_scope,
 	    .rule_kind = ru != NULL ? ru->ru_kind :
@@ -106,7 +109,9 @@ verdict_send(struct ipc *ip, uint32_t id, const struct policy_verdict *pv,
 	    .rule = ru != NULL ? ru->ru_index : RULE_NONE,
 	    .generation = slice_running != NULL ?
 	    slice_running->sl_generation : 0,
-	    .body = pv->pv_body, .reason = pv->pv_reason, .decider = decider,
+	    .body = pv->pv_body, .reason = reason,
+	    .decider = wd != NULL ? wd->wd_decider : "",
+	    .cached = wd != NULL && wd->wd_cached,
 	    .waited_ms = waited > UINT32_MAX ? UINT32_MAX : waited);
 }
 
@@ -132,7 +137,7 @@ grant_send(const struct ipc *ip, uint32_t dial, const struct subject *sj,
  */
 void
 verdict_give(const struct session *se, uint32_t id, uint32_t dial,
-    const struct subject *sj, struct policy_verdict *pv, const char *decider,
+    const struct subject *sj, struct policy_verdict *pv, const struct word *wd,
     uint64_t waited)
 {
 	if (pv->pv_verdict != VERDICT_ALLOW)
@@ -143,7 +148,7 @@ verdict_give(const struct session *se, uint32_t id, uint32_t dial,
 		    "are being made");
 		dial = 0;
 	}
-	verdict_send(se->se_engine, id, pv, decider, waited);
+	verdict_send(se->se_engine, id, pv, wd, waited);
 	if (dial != 0)
 		grant_send(se->se_engine, dial, sj, pv->pv_rule);
 }
@@ -187,7 +192,7 @@ policyd_engine_ask(struct ipc *ip, const union msg *m)
 	if (pv.pv_asks > 0)
 		pending_ask(se, &sj, ma->id, ma->dial, &pv);
 	else
-		verdict_give(se, ma->id, ma->dial, &sj, &pv, "", 0);
+		verdict_give(se, ma->id, ma->dial, &sj, &pv, NULL, 0);
 	return 0;
 }
 

@@ -275,7 +275,9 @@ recorder_engine_record_verdict(struct ipc *ip, const union msg *m)
 		    (unsigned long long)mv->request);
 	strlcpy(rq->rq_decider, mv->decider, sizeof(rq->rq_decider));
 	rq->rq_waited_ms = mv->waited_ms;
+	rq->rq_cached = mv->cached != 0;
 	if (mv->verdict == VERDICT_ALLOW) {
+		strlcpy(rq->rq_said, mv->reason, sizeof(rq->rq_said));
 		request_allow(en, rq, mv->rule_kind, mv->rule, mv->at);
 		return 0;
 	}

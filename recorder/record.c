@@ -41,8 +41,8 @@
 	FIELDS_MAX * (sizeof(",\"\":\"[redacted]\"") - 1))
 #define IDENTITY_MAX	JSONW_ESCAPED(NAME_LEN + HOST_LEN + METHOD_LEN + \
 	URL_LEN)
-#define END_MAX		(JSONW_ESCAPED(ADDRESS_LEN + PATH_LEN + NAME_LEN) + \
-	LINE_WORDS)
+#define END_MAX		(JSONW_ESCAPED(ADDRESS_LEN + PATH_LEN + NAME_LEN + \
+	SAID_LEN) + LINE_WORDS)
 
 _Static_assert(IDENTITY_MAX + 2 * HEAD_CUT_MAX + END_MAX <= LINE_LEN_MAX,
     "a final record fits when its heads and previews are cut");
@@ -399,6 +399,8 @@ put_request(struct jsonw *w, const struct engine *en, struct request *rq,
 static void
 put_decider(struct jsonw *w, const struct request *rq, enum cut cut)
 {
+	static const char	 said[] = "decider: ";	/* here it is clear */
+
 	if (*rq->rq_decider == '\0')
 		return;
 	jsonw_lit(w, "decider");
@@ -407,6 +409,15 @@ put_decider(struct jsonw *w, const struct request *rq, enum cut cut)
 	put_text(w, rq->rq_decider, cuts[cut].cu_name);
 	jsonw_lit(w, "latency_ms");
 	jsonw_uint(w, rq->rq_waited_ms);
+	if (*rq->rq_said != '\0' && cut < CUT_ALL) {
+		jsonw_lit(w, "reason");
+		jsonw_str(w, rq->rq_said + (strncmp(rq->rq_said, said,
+		    sizeof(said) - 1) == 0 ? sizeof(said) - 1 : 0));
+	}
+	if (rq->rq_cached) {
+		jsonw_lit(w, "cached");
+		jsonw_bool(w, 1);
+	}
 	jsonw_end(w);
 }
 

@@ -37,6 +37,7 @@
 #include "redact.h"
 
 #define LINE_LEN_MAX		(256 * 1024)	/* with its newline */
+#define SAID_LEN		128	/* of a decider's own words */
 #define LINE_WORDS		2048	/* of it: all that is our own */
 #define HASH_HEX		64		/* SHA-256 in hex */
 #define SEQ_MAX			((UINT64_C(1) << 53) - 1)	/* of JSON */
@@ -201,6 +202,7 @@ struct request {
 	bool			 rq_inspected;
 	bool			 rq_allowed;
 	bool			 rq_answered;
+	bool			 rq_cached;	/* what rq_decider said */
 	bool			 rq_path_cut;	/* what is kept is not all */
 	bool			 rq_head_cut[2];
 	bool			 rq_body_cut[2];
@@ -217,6 +219,7 @@ struct request {
 	struct blob		 rq_fields[2];	/* of request and answer */
 	struct blob		 rq_body[2];	/* their beginnings */
 	char			 rq_decider[NAME_LEN + 1];	/* or empty */
+	char			 rq_said[SAID_LEN + 1];	/* why it allowed */
 	char			 rq_address[ADDRESS_LEN + 1];
 };
 TAILQ_HEAD(requests, request);

@@ -119,7 +119,7 @@ request_new(struct request_set *rs, uint64_t id)
 		TAILQ_REMOVE(&spares, rq, rq_entry);
 		nspares--;
 		memset(rq, 0, offsetof(struct request, rq_text));
-		rq->rq_decider[0] = '\0';
+		rq->rq_decider[0] = rq->rq_said[0] = '\0';
 	} else if ((rq = calloc(1, sizeof(*rq))) == NULL)
 		fatal("%s", __func__);
 	rq->rq_id = id;

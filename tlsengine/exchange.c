@@ -298,8 +298,8 @@ still_allowed(const struct exchange *ex, const struct ruling *rl)
 void
 exchange_ruled(struct exchange *ex, const struct ruling *rl)
 {
-	const char	*why = rl->rl_reason[0] != '\0' ? rl->rl_reason :
-	    "default_deny";
+	const char	*why = rl->rl_verdict == VERDICT_DENY &&
+	    rl->rl_reason[0] != '\0' ? rl->rl_reason : "default_deny";
 	bool		 fine = still_allowed(ex, rl);
 
 	if (ex->ex_state == EX_FORWARD) {

@@ -103,8 +103,8 @@ report_verdict(const struct exchange *ex)
 	    .request = ex->ex_id, .at = clock_wall_ns(),
 	    .verdict = rl->rl_verdict, .rule_kind = rl->rl_rule_kind,
 	    .rule = rl->rl_rule,
-	    .reason = rl->rl_verdict == VERDICT_ALLOW ? "" : rl->rl_reason,
-	    .decider = rl->rl_decider, .waited_ms = rl->rl_waited_ms);
+	    .reason = rl->rl_reason, .decider = rl->rl_decider,
+	    .cached = rl->rl_cached, .waited_ms = rl->rl_waited_ms);
 }
 
 /* All of a request that had left before there was credit to open it. */

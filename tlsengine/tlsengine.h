@@ -80,6 +80,7 @@ struct ruling {
 	uint32_t	 rl_rule;
 	uint64_t	 rl_body;	/* bytes of the request's, at most */
 	uint32_t	 rl_waited_ms;	/* for a decider */
+	bool		 rl_cached;	/* its answer was kept */
 	char		 rl_decider[NAME_LEN + 1];
 	char		 rl_reason[128];
 };

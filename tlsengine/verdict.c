@@ -190,6 +190,7 @@ tlsengine_policyd_verdict(struct ipc *ip, const union msg *m)
 	rl.rl_rule = mv->rule;
 	rl.rl_body = mv->body;
 	rl.rl_waited_ms = mv->waited_ms;
+	rl.rl_cached = mv->cached != 0;
 	strlcpy(rl.rl_decider, mv->decider, sizeof(rl.rl_decider));
 	strlcpy(rl.rl_reason, mv->reason, sizeof(rl.rl_reason));
 	if (rl.rl_scope == VERDICT_HOST && mv->generation == generation)

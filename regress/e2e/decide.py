@@ -157,6 +157,28 @@ def bad_return():
             same(pair.get(f"/after-{name}"), 200)
 
 
+@cases.each([True, False])
+def records_why(allow):
+    """Whose word it was and why, and whether it was said before."""
+    said = ALLOW if allow else DENY
+    with Judge(said) as judge, \
+            judged(f"{DECIDE} cache host", judge.conf()) as pair:
+        for path, cached in (("/one", None), ("/two", True)):
+            same(pair.get(path), 200 if allow else 403)
+            final = pair.gate.final(path=path)
+            records = [final] + [r for r in pair.gate.records()
+                                 if r["kind"] == "request_allowed" and
+                                 r["request"]["path"] == path]
+            same(len(records), 2 if allow else 1)
+            for record in records:
+                decider = record["decider"]
+                same((decider["name"], decider.get("cached")),
+                     ("judge", cached))
+                same(decider.get("reason"), "so allow" if allow else None)
+            same(final["reason"], None if allow else "decider: so deny")
+        judge.asked(1)
+
+
 # ---- the cache --------------------------------------------------------------
 
 @cases.each(["http", "https"])

@@ -105,7 +105,7 @@ def answers():
         assert 0 < question["timeout_ms"] <= 60000, question
         bench.say(question, "ALLOW", "fine")
         answer = engine.told()
-        same(short(answer), ("allow", 0, ""))
+        same(short(answer), ("allow", 0, "decider: fine"))
         same(part(answer, "scope", "body", "decider", "generation"),
              (SCOPE["VERDICT_ONCE"], 1024, b"d", 1))
         grant = bench.dialer.receive("GRANT")
@@ -391,7 +391,7 @@ def narrow():
         same(question["decider"], b"n")
         bench.say(question, "ALLOW")
         answer = engine.told()
-        same(short(answer), ("allow", 2, ""))
+        same(short(answer), ("allow", 2, "decider: allowed"))
         same(part(answer, "body", "decider"), (9, b"n"))
         same(bench.dialer.receive("GRANT")["to_private"], 1)
         engine.ask("ask.example.com")
@@ -399,7 +399,7 @@ def narrow():
             question = bench.question()
             same(question["decider"], name)
             bench.say(question, word)
-        same(short(engine.told()), ("allow", 3, ""))
+        same(short(engine.told()), ("allow", 3, "decider: allowed"))
         engine.ask("yes.example.com", port=8443)
         same(short(engine.told()), ("deny", None, "default_deny"))
 
@@ -428,11 +428,11 @@ def cache_host():
         engine, other = bench.engine(), bench.engine("s2", 8)
         engine.ask("a.example.com")
         same(bench.host(), "a.example.com")
-        engine.told()
+        same(engine.told()["cached"], 0)
         answer = engine.verdict("a.example.com", method="POST", path="/x")
-        same(short(answer), ("allow", 0, ""))
-        same(part(answer, "scope", "decider"),
-             (SCOPE["VERDICT_ONCE"], b"d"))
+        same(short(answer), ("allow", 0, "decider: allowed"))
+        same(part(answer, "scope", "decider", "cached"),
+             (SCOPE["VERDICT_ONCE"], b"d", 1))
         for who, more in ((engine, {"port": 8443}), (engine, {"scheme": WEB}),
                           (other, {})):
             who.ask("a.example.com", **more)
@@ -832,7 +832,7 @@ def operator():
             same(client.refused("pending.answer", pending=bad,
                                 decision="allow"), "no_such_question")
         client.ask("pending.answer", pending=number, decision="allow")
-        same(short(engine.told()), ("allow", 0, ""))
+        same(short(engine.told()), ("allow", 0, "decider: allowed"))
         same(bench.dialer.receive("GRANT")["dial"], 3)
         same(client.refused("pending.answer", pending=number,
                             decision="allow"), "no_such_question")
@@ -1064,7 +1064,7 @@ def reload():
         for want in (1, 2):
             answer = engine.told()
             same(part(answer, "id", "generation"), (want, 2))
-            same(short(answer), ("allow", 2, ""))
+            same(short(answer), ("allow", 2, "decider: allowed"))
 
 
 @cases.case

@@ -734,4 +734,25 @@ TEST(what_is_bad)
 	CHECK_STR(gone_why, "RECORD_DONE: a second answer to request 1");
 }
 
+/* Why a decider allowed it, and that it was no new answer. */
+TEST(why_allowed)
+{
+	setup();
+	OPEN(1, .inspected = 1);
+	ALLOW(1, .decider = "guard", .reason = "decider: it \"fits\"",
+	    .cached = 1, .waited_ms = 3, .rule = RULE_NONE);
+	CLOSE(1);
+	OPEN(2, .inspected = 1);
+	ALLOW(2, .decider = "guard", .rule = RULE_NONE);
+	look();
+	CHECK((line = strstr(line, "\"request_allowed\"")) != NULL);
+	CHECK((line = strstr(line, "\"decider\":{\"name\":\"guard\","
+	    "\"latency_ms\":3,\"reason\":\"it \\\"fits\\\"\","
+	    "\"cached\":true}")) != NULL);
+	CHECK((line = strstr(line, "\"request_closed\"")) != NULL);
+	CHECK((line = strstr(line, "\"cached\":true}")) != NULL);
+	CHECK((line = strstr(line, "\"decider\":{\"name\":\"guard\","
+	    "\"latency_ms\":0}")) != NULL);
+}
+
 TEST_MAIN("record")
