@@ -111,6 +111,18 @@ const struct command command_events = {
 	.co_ask = events_ask,
 };
 
+const struct command command_ask_decider = {
+	.co_synopsis = "ask [-m TEXT] DECIDER METHOD URL",
+	.co_help = "put a question to a decider, and see",
+	.co_run = command_ask,
+	.co_op = "decider.ask",
+	.co_ask = decider_ask,
+	.co_show = decider_put,
+	.co_slow = 1,
+	.co_options = "m:",
+	.co_option = decider_option,
+};
+
 const struct command command_test = {
 	.co_synopsis = "test POLICY METHOD URL",
 	.co_help = "show what a policy makes of a request",

@@ -26,7 +26,7 @@
 #include "utf8.h"
 
 /* JSON is UTF-8, and what is not would be refused without saying where. */
-static void
+void
 check_text(const char *what, const char *s)
 {
 	const char	*start = s;

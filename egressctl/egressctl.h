@@ -104,6 +104,7 @@ struct command {
 	const char	 *co_op;	/* of the request, egressd.sock(5) */
 	void		(*co_ask)(const struct invocation *, cJSON *);
 	void		(*co_show)(const cJSON *);
+	int		  co_slow;	/* the answer may take any time */
 	/* What getopt(3) takes after its name, besides the common ones. */
 	const char	 *co_options;
 	void		(*co_option)(struct invocation *, int, const char *);
@@ -130,6 +131,7 @@ struct invocation {
 	const char		*in_kinds[RECORD_KIND_COUNT];
 	size_t			 in_nkinds;
 	const char		*in_policy;
+	const char		*in_decider;
 	const char		*in_method;
 	const char		*in_url;
 	const char		*in_question;	/* ID of a pending one */
@@ -270,6 +272,11 @@ extern const char	 path_socket[];
 extern const char	 path_profiles[];
 void	 paths_init(void);
 
+/* ask.c */
+void	 decider_ask(const struct invocation *, cJSON *);
+void	 decider_option(struct invocation *, int, const char *);
+void	 decider_put(const cJSON *);
+
 /* attack.c */
 void	 attack_option(struct invocation *, int, const char *);
 int	 attack_run(const struct invocation *);
@@ -294,6 +301,7 @@ extern const struct command	 command_status;
 extern const struct command	 command_reload;
 extern const struct command	 command_log_level;
 extern const struct command	 command_events;
+extern const struct command	 command_ask_decider;
 extern const struct command	 command_test;
 extern const struct command	 command_verify;
 extern const struct command	 command_replay;
@@ -311,6 +319,7 @@ extern const struct command	 command_help;
 int	 command_has_name(const struct command *, const char *);
 
 /* context.c */
+void	 check_text(const char *, const char *);
 void	 message_ask(const struct invocation *, cJSON *);
 void	 metadata_ask(const struct invocation *, cJSON *);
 
@@ -426,6 +435,7 @@ int	 table_is_empty(const cJSON *);
 /* test.c */
 int	 test_run(const struct invocation *);
 void	 test_put(const cJSON *);
+int	 test_request(const struct invocation *, struct url *);
 
 /* tokens.c */
 extern const struct token	 tokens_main[];

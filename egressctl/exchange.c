@@ -64,12 +64,12 @@ answer_is_whole(const cJSON *answer)
 
 /* Returns the answer, checked, or NULL after saying why there is none. */
 static cJSON *
-receive_answer(struct client *cl, char **line)
+receive_answer(struct client *cl, char **line, int timeout)
 {
 	cJSON	*answer;
 	size_t	 len;
 
-	switch (client_line(cl, line, &len, ANSWER_TIMEOUT_MS)) {
+	switch (client_line(cl, line, &len, timeout)) {
 	case CLIENT_LINE:
 		break;
 	case CLIENT_HUNG_UP:
@@ -93,14 +93,21 @@ receive_answer(struct client *cl, char **line)
 	return answer;
 }
 
-/* Frees the request.  The answer, or NULL after saying why there is none. */
-cJSON *
-exchange_ask(struct client *cl, cJSON *request, int fd, char **line)
+static cJSON *
+exchange_wait(struct client *cl, cJSON *request, int fd, char **line,
+    int timeout)
 {
 	int	 rv = client_send(cl, request, fd);
 
 	cJSON_Delete(request);
-	return rv == -1 ? NULL : receive_answer(cl, line);
+	return rv == -1 ? NULL : receive_answer(cl, line, timeout);
+}
+
+/* Frees the request.  The answer, or NULL after saying why there is none. */
+cJSON *
+exchange_ask(struct client *cl, cJSON *request, int fd, char **line)
+{
+	return exchange_wait(cl, request, fd, line, ANSWER_TIMEOUT_MS);
 }
 
 /* Asks and shows a refusal; returns the exit status, 0 with an answer. */
@@ -118,7 +125,8 @@ exchange(struct client *cl, const struct invocation *in, char **line,
 		cJSON_Delete(request);
 		return EXIT_NO_DAEMON;
 	}
-	if ((*answer = exchange_ask(cl, request, -1, line)) == NULL)
+	if ((*answer = exchange_wait(cl, request, -1, line,
+	    in->in_command->co_slow ? FOREVER : ANSWER_TIMEOUT_MS)) == NULL)
 		return EXIT_NO_DAEMON;
 	if (json_get(*answer, "error") == NULL)
 		return 0;

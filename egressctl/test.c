@@ -57,8 +57,9 @@ check_method(const char *method, enum url_scheme scheme)
 	return -1;
 }
 
-static int
-read_request(const struct invocation *in, struct url *ur)
+/* -1 after saying what is wrong with method or URL. */
+int
+test_request(const struct invocation *in, struct url *ur)
 {
 	const char	*why;
 
@@ -241,7 +242,7 @@ test_run(const struct invocation *in)
 	struct config	*conf;
 
 	log_init("egressctl", LOG_LVL_INFO, 0);
-	if (read_request(in, &tr.tr_url) == -1 ||
+	if (test_request(in, &tr.tr_url) == -1 ||
 	    (conf = offline_conf(in->in_conf)) == NULL)
 		return EXIT_USAGE;
 	if ((tr.tr_conf = offline_policy(conf, in->in_policy)) == NULL) {

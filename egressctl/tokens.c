@@ -28,6 +28,7 @@
 static int	set_level(struct invocation *, const char *);
 static int	set_session(struct invocation *, const char *);
 static int	set_kind(struct invocation *, const char *);
+static int	set_decider(struct invocation *, const char *);
 static int	set_policy(struct invocation *, const char *);
 static int	set_method(struct invocation *, const char *);
 static int	set_url(struct invocation *, const char *);
@@ -47,6 +48,7 @@ static const struct token t_events[];
 static const struct token t_session[];
 static const struct token t_kind[];
 static const struct token t_kinds[];
+static const struct token t_decider[];
 static const struct token t_policy[];
 static const struct token t_method[];
 static const struct token t_url[];
@@ -79,6 +81,7 @@ const struct token tokens_main[] = {
 	{ KEYWORD, "pending",	NULL,	   &command_pending,	NULL },
 	{ KEYWORD, "answer",	t_question, &command_answer,	NULL },
 	{ KEYWORD, "watch",	NULL,	   &command_watch,	NULL },
+	{ KEYWORD, "ask",	t_decider, &command_ask_decider, NULL },
 	{ KEYWORD, "cache",	t_cache,   NULL,		NULL },
 	{ KEYWORD, "message",	t_message, &command_message,	NULL },
 	{ KEYWORD, "metadata",	t_metadata, &command_metadata,	NULL },
@@ -129,6 +132,11 @@ static const struct token t_kinds[] = {
 	{ END,	   NULL,	NULL,	   NULL,		NULL },
 	{ KEYWORD, "session",	t_session, NULL,		NULL },
 	RECORD_KINDS(KIND_TOKEN)
+	{ 0 }
+};
+
+static const struct token t_decider[] = {
+	{ WORD,	   "decider",	t_method,  NULL,		set_decider },
 	{ 0 }
 };
 
@@ -286,6 +294,13 @@ set_kind(struct invocation *in, const char *word)
 		if (strcmp(in->in_kinds[i], word) == 0)
 			return 0;
 	in->in_kinds[in->in_nkinds++] = word;
+	return 0;
+}
+
+static int
+set_decider(struct invocation *in, const char *word)
+{
+	in->in_decider = word;
 	return 0;
 }
 

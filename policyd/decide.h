@@ -103,8 +103,9 @@ int	 subject_size_class(const struct subject *);
 int	 subject_cmp(const struct subject *, const struct subject *,
 	    enum rule_cache);
 void	 subject_put_place(struct jsonw *, const struct subject *);
-void	 subject_put(struct jsonw *, const struct session *,
+void	 subject_put(struct jsonw *, const struct redact *,
 	    const struct subject *, int);
+const char *subject_fault(const char *, const char *, const char *);
 size_t	 text_cut(const char *, size_t, size_t);
 
 /* What a decider has said. */
@@ -285,6 +286,23 @@ int	 policyd_parent_conf_judge(struct ipc *, const union msg *);
 int	 policyd_deciderd_answer(struct ipc *, const union msg *);
 
 /* question.c: NULL if it cannot be put into words. */
+struct asking {
+	const char		*as_session;
+	const struct redact	*as_redact;
+	const struct subject	*as_subject;
+	const struct rule	*as_rule;	/* NULL: none */
+	uint32_t		 as_messages;	/* the last so many */
+};
+
+const char	*question_write(const struct asking *, const struct context *,
+		    size_t *);
 const char	*question_make(const struct pending *, size_t *);
+
+/* inquiry.c: numbers of questions that are an operator's have this bit. */
+#define INQUIRY		UINT32_C(0x80000000)
+
+struct waiter;
+void	 inquiry_answer(const struct msg_answer *);
+void	 inquiry_drop(struct waiter *);
 
 #endif /* DECIDE_H */

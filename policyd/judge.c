@@ -288,6 +288,10 @@ policyd_deciderd_answer(struct ipc *ip, const union msg *m)
 
 	if (ma->result >= ANSWER_RESULT_MAX)
 		return ipc_bad(ip, "answer %u", ma->result);
+	if ((ma->id & INQUIRY) != 0) {
+		inquiry_answer(ma);
+		return 0;
+	}
 	pe = pending_find(ma->id);
 	if (pe == NULL || pe->pe_state != PENDING_ASKED) {
 		log_debug("question %u: an answer that nobody waits for",

@@ -59,6 +59,8 @@ static const struct op ops[] = {
 	{ "pending.wait", 1, 0, 0, F(VERSION), op_pending_wait },
 	{ "pending.answer", 0, 0, F(REASON) | F(REMEMBER),
 	    F(PENDING) | F(DECISION), op_pending_answer },
+	{ "decider.ask", 0, 0, F(MESSAGES), F(DECIDER) | F(SCHEME) | F(HOST) |
+	    F(PORT) | F(METHOD) | F(PATH), op_decider_ask },
 	{ "cache.list", 1, 0, F(WHOSE), 0, op_cache_list },
 	{ "cache.clear", 0, 0, F(WHOSE) | F(HOST), 0, op_cache_clear },
 };

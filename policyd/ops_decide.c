@@ -51,7 +51,8 @@ put_pending(struct jsonw *w, const struct pending *pe, uint64_t now,
 	put_uint(w, "rule", pending_rule(pe)->ru_index);
 	jsonw_key(w, "request");
 	jsonw_object(w);
-	subject_put(w, pe->pe_session, &pe->pe_subject, !read_only);
+	subject_put(w, session_redact(pe->pe_session), &pe->pe_subject,
+	    !read_only);
 	jsonw_end(w);
 	put_uint(w, "waiting_ms", now - pe->pe_began);
 	put_uint(w, "left_ms", pe->pe_deadline > now ? pe->pe_deadline - now :
@@ -206,7 +207,7 @@ put_kept(struct jsonw *w, const struct session *se, const struct kept *ke,
 	put_str(w, "decider", ke->ke_word.wd_decider);
 	put_uint(w, "rule", ke->ke_rule->ru_index);
 	if (ke->ke_rule->ru_cache == CACHE_REQUEST) {
-		subject_put(w, se, sj, !read_only);
+		subject_put(w, session_redact(se), sj, !read_only);
 		put_str(w, "size", sizes[subject_size_class(sj)]);
 	} else
 		subject_put_place(w, sj);

@@ -80,7 +80,7 @@ pending_number(struct pending *pe)
 	static uint32_t	 last;
 
 	do
-		last++;
+		last = (last + 1) & ~INQUIRY;
 	while (last == 0 || pending_find(last) != NULL);
 	pe->pe_id = last;
 	RB_INSERT(pendingtree, &pendings, pe);

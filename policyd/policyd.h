@@ -159,6 +159,7 @@ extern struct sessions	 sessions;
 extern uint32_t		 session_count;
 
 struct session	*session_find(const char *);
+const struct redact *session_redact(const struct session *);
 struct session	*session_asked(uint32_t);
 struct session	*session_run(const char *, const char *, uint32_t,
 		    const char *);
@@ -173,8 +174,8 @@ int	 policyd_engine_ask_drop(struct ipc *, const union msg *);
 void	 verdict_evaluate(const struct session *, const struct subject *,
 	    struct policy_verdict *);
 void	 verdict_give(const struct session *, uint32_t, uint32_t,
-	    const struct subject *, struct policy_verdict *, const struct word *,
-	    uint64_t);
+	    const struct subject *, struct policy_verdict *,
+	    const struct word *, uint64_t);
 
 /* passed.c: what clients pass beside their bytes. */
 struct passed {
@@ -228,6 +229,12 @@ enum field {
 	FIELD_REMEMBER,
 	FIELD_HOST,
 	FIELD_ENVIRONMENT,
+	FIELD_DECIDER,
+	FIELD_SCHEME,
+	FIELD_PORT,
+	FIELD_METHOD,
+	FIELD_PATH,
+	FIELD_MESSAGES,
 	FIELD_MAX
 };
 
@@ -334,7 +341,8 @@ enum waiter_kind {
 	WAIT_START,
 	WAIT_END,
 	WAIT_REFUSALS,
-	WAIT_PENDING
+	WAIT_PENDING,
+	WAIT_ANSWER	/* of a decider */
 };
 
 struct waiter {
@@ -346,6 +354,8 @@ struct waiter {
 	enum waiter_kind	 wt_kind;
 	uint32_t		 wt_cookie;
 	struct request_id	 wt_id;
+	char			*wt_text;	/* inquiry.c: the question */
+	uint64_t		 wt_since;	/* ms */
 };
 
 /* waiter.c */
@@ -391,6 +401,7 @@ int	 op_pending_list(struct client *, struct request *);
 int	 op_pending_wait(struct client *, struct request *);
 int	 op_pending_answer(struct client *, struct request *);
 int	 op_cache_list(struct client *, struct request *);
+int	 op_decider_ask(struct client *, struct request *);
 int	 op_cache_clear(struct client *, struct request *);
 int	 op_session_message(struct client *, struct request *);
 int	 op_session_metadata(struct client *, struct request *);

@@ -29,13 +29,11 @@
 static struct jsonw	 writer;
 
 static void
-put_request(struct jsonw *w, const struct pending *pe)
+put_request(struct jsonw *w, const struct redact *rd, const struct subject *sj)
 {
-	const struct subject	*sj = &pe->pe_subject;
-
 	jsonw_key(w, "request");
 	jsonw_object(w);
-	subject_put(w, pe->pe_session, sj, 1);
+	subject_put(w, rd, sj, 1);
 	jsonw_key(w, "body_bytes");
 	if (sj->sj_length == UINT64_MAX)
 		jsonw_null(w);
@@ -45,30 +43,44 @@ put_request(struct jsonw *w, const struct pending *pe)
 }
 
 static const char *
-write_question(const struct pending *pe, size_t room, size_t *len)
+write_question(const struct asking *as, const struct context *cx, size_t room,
+    size_t *len)
 {
-	const struct session	*se = pe->pe_session;
-	const struct rule	*ru = pending_rule(pe);
-	struct jsonw		*w = &writer;
+	struct jsonw	*w = &writer;
 
 	if (w->jw_max == 0)
 		jsonw_init(w, QUESTION_LEN);
 	jsonw_reset(w);
 	jsonw_object(w);
-	put_str(w, "session_id", se->se_name);
-	context_put_messages(w, &se->se_context, ru->ru_messages, room);
-	put_request(w, pe);
+	put_str(w, "session_id", as->as_session);
+	context_put_messages(w, cx, as->as_messages, room);
+	put_request(w, as->as_redact, as->as_subject);
 	jsonw_key(w, "metadata");
-	context_put_metadata(w, se->se_context.cx_metadata, ru);
+	context_put_metadata(w, cx->cx_metadata, as->as_rule);
 	jsonw_end(w);
 	return jsonw_finish(w, len);
 }
 
 /* Messages take the room that the rest leaves. */
 const char *
+question_write(const struct asking *as, const struct context *cx, size_t *len)
+{
+	if (write_question(as, cx, 0, len) == NULL ||
+	    *len + SLACK > QUESTION_LEN)
+		return NULL;
+	return write_question(as, cx, QUESTION_LEN - SLACK - *len, len);
+}
+
+const char *
 question_make(const struct pending *pe, size_t *len)
 {
-	if (write_question(pe, 0, len) == NULL || *len + SLACK > QUESTION_LEN)
-		return NULL;
-	return write_question(pe, QUESTION_LEN - SLACK - *len, len);
+	const struct session	*se = pe->pe_session;
+	const struct rule	*ru = pending_rule(pe);
+	const struct asking	 as = {
+		.as_session = se->se_name, .as_redact = session_redact(se),
+		.as_subject = &pe->pe_subject, .as_rule = ru,
+		.as_messages = ru->ru_messages
+	};
+
+	return question_write(&as, &se->se_context, len);
 }

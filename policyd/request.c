@@ -63,6 +63,13 @@ static const struct {
 	[FIELD_HOST] = { "host", "a string", is_string },
 	[FIELD_ENVIRONMENT] = { "environment", "an array of strings",
 	    is_string_array },
+	[FIELD_DECIDER] = { "decider", "a string", is_string },
+	[FIELD_SCHEME] = { "scheme", "a string", is_string },
+	[FIELD_PORT] = { "port", "an integer", is_integer },
+	[FIELD_METHOD] = { "method", "a string", is_string },
+	[FIELD_PATH] = { "path", "a string", is_string },
+	[FIELD_MESSAGES] = { "messages", "an array of strings",
+	    is_string_array },
 };
 
 static int

@@ -158,6 +158,13 @@ policyd_engine_bye(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
+/* What its policy hides and shows. */
+const struct redact *
+session_redact(const struct session *se)
+{
+	return se->se_rules != NULL ? se->se_rules->pl_redact : NULL;
+}
+
 struct session *
 session_find(const char *name)
 {

@@ -148,11 +148,9 @@ subject_put_place(struct jsonw *w, const struct subject *sj)
 
 /* The same, and the rest; those who may only look do not see the query. */
 void
-subject_put(struct jsonw *w, const struct session *se,
+subject_put(struct jsonw *w, const struct redact *rd,
     const struct subject *sj, int query)
 {
-	const struct policy	*pl = se->se_rules;
-
 	subject_put_place(w, sj);
 	if (sj->sj_scheme == URL_TCP) {
 		put_str(w, "method", NULL);
@@ -160,5 +158,5 @@ subject_put(struct jsonw *w, const struct session *se,
 		return;
 	}
 	put_str(w, "method", sj->sj_method);
-	put_path(w, pl != NULL ? pl->pl_redact : NULL, sj->sj_path, query);
+	put_path(w, rd, sj->sj_path, query);
 }

@@ -58,10 +58,24 @@ path_is_sound(const char *path, const char *method)
 	    NULL) != -1 && strcmp(path, canon) == 0;
 }
 
+/* What is wrong with what a question is to be about, or NULL. */
+const char *
+subject_fault(const char *host, const char *method, const char *path)
+{
+	if (!host_is_sound(host))
+		return "a host that is not canonical";
+	if (!method_is_sound(method))
+		return "a method that is no token";
+	if (!path_is_sound(path, method))
+		return "a path that is not canonical";
+	return NULL;
+}
+
 static int
 ask_check(struct ipc *ip, const struct msg_ask *ma)
 {
 	const struct session	*se = ip->ip_arg;
+	const char		*why;
 
 	if (se->se_state != SESSION_RUNNING)
 		return ipc_bad(ip, "before hello");
@@ -71,18 +85,16 @@ ask_check(struct ipc *ip, const struct msg_ask *ma)
 		    ma->scheme);
 	if (ma->port == 0)
 		return ipc_bad(ip, "port 0");
-	if (!host_is_sound(ma->host))
-		return ipc_bad(ip, "a host that is not canonical");
 	if (ma->about == ABOUT_CONNECTION) {
+		if (!host_is_sound(ma->host))
+			return ipc_bad(ip, "a host that is not canonical");
 		if (ma->method[0] != '\0' || ma->path[0] != '\0')
 			return ipc_bad(ip, "a connection with a method or "
 			    "path");
 		return 0;
 	}
-	if (!method_is_sound(ma->method))
-		return ipc_bad(ip, "a method that is no token");
-	if (!path_is_sound(ma->path, ma->method))
-		return ipc_bad(ip, "a path that is not canonical");
+	if ((why = subject_fault(ma->host, ma->method, ma->path)) != NULL)
+		return ipc_bad(ip, "%s", why);
 	return 0;
 }
 

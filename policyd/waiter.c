@@ -53,7 +53,7 @@ waiter_cookie(void)
 	static uint32_t	 last;
 
 	do
-		last++;
+		last = (last + 1) & ~INQUIRY;
 	while (last == 0 || waiter_lookup(last) != NULL);
 	return last;
 }
@@ -114,6 +114,7 @@ waiter_answer(struct waiter *wt, const char *body, size_t len)
 void
 waiter_free(struct waiter *wt)
 {
+	inquiry_drop(wt);
 	waiter_queue(wt, NULL);
 	RB_REMOVE(waitertree, &waitertree, wt);
 	TAILQ_REMOVE(&wt->wt_client->cl_waiters, wt, wt_sibling);

@@ -219,7 +219,7 @@ def unknown_command_of_another_name(b):
 def unknown_command_far(b):
     want(b.run("frobnicate"), 2, "", 'egressctl: unknown command '
          '"frobnicate", known are: status, reload, log, events, pending, '
-         'answer, watch, cache, message, metadata, run, profile, test, '
+         'answer, watch, ask, cache, message, metadata, run, profile, test, '
          'replay, verify, attack, help\n')
 
 

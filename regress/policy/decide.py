@@ -1139,6 +1139,9 @@ def read_only():
         for op, more in {
                 "pending.answer": {"pending": "1", "decision": "allow"},
                 "cache.clear": {},
+                "decider.ask": {"decider": "d", "scheme": "https",
+                                "host": "a.com", "port": 443, "method": "GET",
+                                "path": "/"},
                 "session.message": {"session": "s1", "role": "x",
                                     "content": ""},
                 "session.metadata": {"session": "s1", "metadata": {}},
