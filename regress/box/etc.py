@@ -92,7 +92,8 @@ def read(path):
 have = "/etc/chromium/policies/"
 print(json.dumps([[read(p) for p in (
     have + "managed/a.json", have + "managed/zz-egressd.json",
-    have + "recommended/b.json", "{FIREFOX}", "/etc/firefox/policies/other.json",
+    have + "recommended/b.json", "{FIREFOX}",
+    "/etc/firefox/policies/other.json",
     "/etc/opt/chrome{FILE}", "/etc/brave{FILE}", "/etc/chromium-browser{FILE}",
     "/etc/opt/edge{FILE}")], os.readlink("/etc/opt/chrome"),
     os.readlink("/etc/brave"), os.path.isfile("/etc/chromium-browser")]))

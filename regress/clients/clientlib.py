@@ -27,9 +27,9 @@ import sys
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "lib"), str(HERE.parent / "sandbox")]
 from case import Skip, run  # noqa: E402
-from daemon import until  # noqa: E402
+from daemon import TOP, until  # noqa: E402
 from gate import FINAL  # noqa: E402
-from origins import Web  # noqa: E402
+from origins import MIB, Web, digest  # noqa: E402
 from programs import PATH  # noqa: E402
 from runlib import ORIGIN, place, records  # noqa: E402
 
@@ -83,10 +83,20 @@ def work_for(who, **files):
     return work
 
 
-def settings(who, name=ORIGIN):
+def settings(who, rule=None):
+    rule = rule or f'allow host "{ORIGIN}" port {origin().tls}'
     return here.conf(
-        who, f'policy "p" {{ allow host "{name}" port {origin().tls} }}\n',
+        who, f'policy "p" {{ {rule} }}\n',
         f"resolver 127.0.0.1 port {resolver().getsockname()[1]}\n")
+
+
+def run_through(who, script, work, rule=None, options=(), **env):
+    """A script in a sandbox, that must do well; its output and records."""
+    conf, log = settings(who, rule)
+    done = here.sh(who, conf, f"set -e\n{script}", *options,
+                   *(f"-e{name}" for name in env), work=work, env=env)
+    same(done.returncode, 0, f"{done.stdout[-400:]} {done.stderr[-800:]}")
+    return done.stdout, records(log)
 
 
 def through(who, script, work, more_names=(), options=(), **env):
@@ -95,11 +105,7 @@ def through(who, script, work, more_names=(), options=(), **env):
     for, and more_names; outside, none."""
     web = origin()
     before = len(web.log())
-    conf, log = settings(who)
-    done = here.sh(who, conf, f"set -e\n{script}", *options,
-                   *(f"-e{name}" for name in env), work=work, env=env)
-    same(done.returncode, 0, f"{done.stdout[-400:]} {done.stderr[-800:]}")
-    written = records(log)
+    _, written = run_through(who, script, work, None, options, **env)
     finals = [r for r in written if r["kind"] in FINAL]
     same({r["kind"] for r in finals}, {"request_closed"})
     told = sorted((r["request"]["method"], r["request"]["path"],
@@ -112,3 +118,27 @@ def through(who, script, work, more_names=(), options=(), **env):
           if r["kind"] == "name_asked"}, {ORIGIN, *more_names})
     same(asked(), [], "asked of the name server")
     return finals
+
+
+def fetch_and_send(client, who, script, *options, **env):
+    """The script gets $GET into `got', posts `body' to $POST into `reply'."""
+    web = origin()
+    path, body = f"/hash/{client}-{who}", os.urandom(5 * MIB)
+    work = work_for(who, body=body)
+    finals = through(who, script, work, (), options, GET=web.url("/data.bin"),
+                     POST=web.url(path), HOST=f"{ORIGIN}:{web.tls}", **env)
+    same(digest((work / "got").read_bytes()), digest(web.data), "got")
+    same(web.posted(path), (len(body), digest(body)), "posted")
+    same((work / "reply").read_text(), digest(body), "reply")
+    post, = [r["request"] for r in finals if r["request"]["method"] == "POST"]
+    same(post["request_body"]["bytes"], len(body))
+
+
+PACKAGES = TOP / "build" / "npm" / "lib" / "node_modules"
+
+
+def of_npm(pattern):
+    """A file of the packages that `make npm' installs."""
+    for path in sorted(PACKAGES.glob(pattern)):
+        return path
+    raise Skip(f"{pattern.partition('/')[0]} is not installed (make npm)")

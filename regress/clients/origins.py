@@ -18,6 +18,7 @@
 indexes, and behind it a handler that hashes what was posted, and git."""
 
 import base64
+import gzip
 import hashlib
 import http.server
 import io
@@ -33,6 +34,7 @@ from origin import Process, authority
 from programs import PATH
 
 MIB = 1 << 20
+MANIFEST = "application/vnd.docker.distribution.manifest.v2+json"
 
 CONF = """
 daemon off;
@@ -56,6 +58,8 @@ http {{
         ssl_certificate_key {key};
         root {dir}/root;
         location /npm/ {{ default_type application/json; }}
+        location = /v2/ {{ return 200; }}
+        location /v2/ {{ default_type {manifest}; }}
         location /hash/ {{ proxy_pass http://127.0.0.1:{behind}; }}
         location /git/ {{ proxy_pass http://127.0.0.1:{behind}; }}
     }}
@@ -134,7 +138,8 @@ class Web(Process):
         cert, key = authority().leaf(name)
         conf = self.dir / "nginx.conf"
         conf.write_text(CONF.format(dir=self.dir, tls=self.tls, cert=cert,
-                                    key=key, behind=self.behind.server_port))
+                                    key=key, behind=self.behind.server_port,
+                                    manifest=MANIFEST))
         self.spawn("-c", conf, "-p", self.dir)
 
     def end(self):
@@ -158,9 +163,17 @@ class Web(Process):
 
 # ---- packages, each with a payload that does not shrink ---------------------
 
-def git_repository(web):
+def tarball(path, files):
+    with tarfile.open(path, "w:gz", compresslevel=1) as archive:
+        for name, data in files.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            archive.addfile(member, io.BytesIO(data))
+
+
+def git_repository(web, name="standin"):
     """An empty one that takes pushes."""
-    path = web.dir / "git" / "standin.git"
+    path = web.dir / "git" / f"{name}.git"
     done = run(["git", "init", "-q", "--bare", "-b", "main", path])
     assert done.returncode == 0, done.stdout
     return path
@@ -193,15 +206,11 @@ def npm_registry(web, payload):
     package = {"name": "standin", "version": "1.0.0"}
     place = web.root / "npm"
     (place / "-").mkdir(parents=True)
-    tarball = place / "-" / "standin-1.0.0.tgz"
-    with tarfile.open(tarball, "w:gz", compresslevel=1) as archive:
-        for name, data in {"package.json": json.dumps(package).encode(),
-                           "payload": payload}.items():
-            member = tarfile.TarInfo(f"package/{name}")
-            member.size = len(data)
-            archive.addfile(member, io.BytesIO(data))
+    packed = place / "-" / "standin-1.0.0.tgz"
+    tarball(packed, {"package/package.json": json.dumps(package).encode(),
+                     "package/payload": payload})
     integrity = base64.b64encode(
-        hashlib.sha512(tarball.read_bytes()).digest()).decode()
+        hashlib.sha512(packed.read_bytes()).digest()).decode()
     (place / "standin").write_text(json.dumps({
         "name": "standin", "dist-tags": {"latest": "1.0.0"},
         "versions": {"1.0.0": {**package, "dist": {
@@ -231,3 +240,70 @@ def apt_repository(web, path, payload):
     (place / "Release").write_text(
         "Date: Mon, 05 Jan 2026 00:00:00 UTC\n"
         f"SHA256:\n {digest(index)} {len(index)} Packages\n")
+
+
+def go_proxy(web, payload):
+    """A module as the proxies of Go have it, by static files."""
+    place = web.root / "go" / "standin.test" / "m" / "@v"
+    place.mkdir(parents=True)
+    module = b"module standin.test/m\n\ngo 1.19\n"
+    (place / "list").write_text("v1.0.0\n")
+    (place / "v1.0.0.info").write_text(
+        '{"Version":"v1.0.0","Time":"2026-01-05T00:00:00Z"}')
+    (place / "v1.0.0.mod").write_bytes(module)
+    with zipfile.ZipFile(place / "v1.0.0.zip", "w") as archive:
+        for name, data in {"go.mod": module, "m.go": b"package m\n",
+                           "payload": payload}.items():
+            archive.writestr(f"standin.test/m@v1.0.0/{name}", data)
+
+
+def crate_registry(web, payload):
+    """An index that is a git repository, and one crate."""
+    place = web.root / "crates"
+    place.mkdir()
+    crate = place / "standin-1.0.0.crate"
+    tarball(crate, {
+        "standin-1.0.0/Cargo.toml":
+            b'[package]\nname = "standin"\nversion = "1.0.0"\n',
+        "standin-1.0.0/src/lib.rs":
+            b'pub static DATA: &[u8] = include_bytes!("payload");\n',
+        "standin-1.0.0/src/payload": payload})
+    tree = web.dir / "index"
+    (tree / "st" / "an").mkdir(parents=True)
+    (tree / "config.json").write_text(json.dumps({
+        "dl": web.url("/crates/{crate}-{version}.crate")}))
+    (tree / "st" / "an" / "standin").write_text(json.dumps({
+        "name": "standin", "vers": "1.0.0", "deps": [], "features": {},
+        "cksum": digest(crate.read_bytes()), "yanked": False}) + "\n")
+    bare = git_repository(web, "index")
+    for line in ("init -q -b main", "add .", "-c user.name=regress "
+                 "-c user.email=regress@origin.test commit -q -m 1",
+                 f"push -q {bare} main"):
+        done = run(["git", "-C", tree, *line.split()])
+        assert done.returncode == 0, done.stdout
+
+
+def image_registry(web, payload):
+    """A stand-in for a registry of images: one of one layer."""
+    place = web.root / "v2" / "standin"
+    for part in "manifests", "blobs":
+        (place / part).mkdir(parents=True)
+    layer = place / "blobs" / "layer"
+    tarball(layer, {"payload": payload})
+    config = json.dumps({
+        "architecture": "amd64", "os": "linux", "config": {},
+        "rootfs": {"type": "layers", "diff_ids": [
+            f"sha256:{digest(gzip.decompress(layer.read_bytes()))}"]}})
+    (place / "blobs" / "config").write_text(config)
+
+    def blob(name, kind):
+        data = (place / "blobs" / name).read_bytes()
+        (place / "blobs" / name).rename(
+            place / "blobs" / f"sha256:{digest(data)}")
+        return {"mediaType": f"application/vnd.docker.{kind}",
+                "size": len(data), "digest": f"sha256:{digest(data)}"}
+
+    (place / "manifests" / "latest").write_text(json.dumps({
+        "schemaVersion": 2, "mediaType": MANIFEST,
+        "config": blob("config", "container.image.v1+json"),
+        "layers": [blob("layer", "image.rootfs.diff.tar.gzip")]}))

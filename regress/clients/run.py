@@ -26,8 +26,9 @@ import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from clientlib import (ORIGIN, WHO, asked, here, need, origin,  # noqa: E402
-                       records, same, settings, through, work_for)
+from clientlib import (ORIGIN, WHO, asked, fetch_and_send,  # noqa: E402
+                       here, need, origin, records, same, settings, through,
+                       work_for)
 from case import Cases, Skip, run  # noqa: E402
 from origins import (MIB, apt_repository, digest,  # noqa: E402
                      git_repository, npm_registry, wheel)
@@ -36,24 +37,11 @@ from programs import CLIENTS, PYTHON, program, python  # noqa: E402
 cases = Cases()
 
 
-def fetch_and_send(client, who):
-    needed, script = CLIENTS[client]
-    need(needed)
-    web = origin()
-    path, body = f"/hash/{client}-{who}", os.urandom(5 * MIB)
-    work = work_for(who, body=body)
-    finals = through(who, script, work, GET=web.url("/data.bin"),
-                     POST=web.url(path), HOST=f"{ORIGIN}:{web.tls}")
-    same(digest((work / "got").read_bytes()), digest(web.data), "got")
-    same(web.posted(path), (len(body), digest(body)), "posted")
-    same((work / "reply").read_text(), digest(body), "reply")
-    post, = [r["request"] for r in finals if r["request"]["method"] == "POST"]
-    same(post["request_body"]["bytes"], len(body))
-
-
 @cases.each(CLIENTS)
 def client(name):
-    fetch_and_send(name, WHO)
+    needed, script = CLIENTS[name]
+    need(needed)
+    fetch_and_send(name, WHO, script)
 
 
 @cases.each(["curl", "python-urllib"])
@@ -61,7 +49,7 @@ def client_of_user(name):
     """Nobody's, where the others are root's."""
     if os.getuid() != 0:
         raise Skip("not root: the other cases are this one")
-    fetch_and_send(name, "user")
+    fetch_and_send(name, "user", CLIENTS[name][1])
 
 
 # ---- those that have a protocol of their own --------------------------------
@@ -188,7 +176,8 @@ def resolver_would_be_asked():
     """A name that only the name server knows, so that its silence above says
     something."""
     need(program("curl"))
-    conf, _ = settings(WHO, "elsewhere.test")
+    conf, _ = settings(
+        WHO, f'allow host "elsewhere.test" port {origin().tls}')
     done = here.sh(WHO, conf, f"curl -sS -m 1 https://elsewhere.test:"
                    f"{origin().tls}/")
     assert done.returncode != 0, done.stdout

@@ -116,14 +116,16 @@ class Process:
 
     def spawn(self, *argv):
         with open(self.dir / "log", "wb") as log:
-            self.process = subprocess.Popen(
-                [self.program, *map(str, argv)], stdout=log, stderr=log,
-                stdin=subprocess.DEVNULL)
+            self.process = self.popen([self.program, *map(str, argv)], log)
         try:
             until(f"{self.program} listens", self.listens)
         except BaseException:
             self.end()
             raise
+
+    def popen(self, argv, log):
+        return subprocess.Popen(argv, stdout=log, stderr=log,
+                                stdin=subprocess.DEVNULL)
 
     def listens(self):
         assert self.process.poll() is None, self.log()
