@@ -460,7 +460,7 @@ def full_disk_rotated():
             assert daemon.stop() == 0
             files.tip.unlink()
             fill(disk / "filler")
-            daemon.write(POLICY)
+            daemon.write(LOSSY)
             again(daemon)
             assert "audit.log.tip: " in daemon.log() or \
                 daemon.ask("status")["audit"]["full"] is True, daemon.log()
