@@ -37,7 +37,8 @@ class Authority:
         self.cert = self.dir / f"{name}.pem"
         self.key = self.dir / f"{name}.key"
         self.openssl("req", "-x509", *self.fresh(self.key), "-subj",
-                     f"/CN=regress {name}", "-days", "30", "-out", self.cert)
+                     f"/CN=regress {name}", "-days", "30", "-addext",
+                     "keyUsage=critical,keyCertSign", "-out", self.cert)
 
     @staticmethod
     def fresh(key):
