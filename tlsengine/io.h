@@ -79,6 +79,7 @@ struct io {
 	size_t			 io_aheadpos;
 	size_t			 io_aheadlen;
 	bool			 io_drained;	/* no more until an event */
+	bool			 io_cut;	/* no more at all */
 	uint8_t			 io_headlen;	/* of a record's header, taken */
 	uint16_t		 io_bodyleft;	/* of its body, not taken yet */
 	bool			 io_maybe_alert;	/* in the clear */

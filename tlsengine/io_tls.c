@@ -114,6 +114,7 @@ io_bio_read(BIO *bio, char *buf, int len)
 
 	BIO_clear_retry_flags(bio);
 	if (io->io_ahead == NULL && (n = io_fetch(io)) <= 0) {
+		io->io_cut = n == 0;
 		if (n == -1 && (errno == EAGAIN || errno == EINTR))
 			BIO_set_retry_read(bio);
 		return n;
@@ -312,12 +313,12 @@ io_read_tls(struct io *io, void *buf, size_t len)
 	case SSL_ERROR_ZERO_RETURN:
 		return 0;
 	case SSL_ERROR_SYSCALL:
+		ERR_clear_error();
 		/* Closed without close_notify: the framing tells if it hurts. */
-		if (n == 0)
+		if (io->io_cut)
 			return 0;
 		if (errno == 0 || errno == EAGAIN)
 			errno = ECONNRESET;
-		ERR_clear_error();
 		return -1;
 	default:
 		ERR_clear_error();
