@@ -220,6 +220,16 @@ resolver_has(int af)
 	return false;
 }
 
+/*
+ * Answers are kept by whoever asks for them, who knows for how long; newer
+ * versions would keep them, too.
+ */
+#ifdef ARES_OPT_QUERY_CACHE
+#define NO_CACHE	ARES_OPT_QUERY_CACHE	/* of qcache_max_ttl: 0 */
+#else
+#define NO_CACHE	0
+#endif
+
 /* With all of this set it looks at nothing else, not even at resolv.conf. */
 void
 resolver_warm(const struct ares_socket_functions *functions)
@@ -243,7 +253,7 @@ resolver_warm(const struct ares_socket_functions *functions)
 	    (status = ares_init_options(&resolver_channel, &ao, ARES_OPT_FLAGS |
 	    ARES_OPT_TIMEOUTMS | ARES_OPT_TRIES | ARES_OPT_NDOTS |
 	    ARES_OPT_SERVERS | ARES_OPT_DOMAINS | ARES_OPT_LOOKUPS |
-	    ARES_OPT_SORTLIST | ARES_OPT_EDNSPSZ |
+	    ARES_OPT_SORTLIST | ARES_OPT_EDNSPSZ | NO_CACHE |
 	    ARES_OPT_SOCK_STATE_CB)) != ARES_SUCCESS)
 		fatalx("c-ares: %s", ares_strerror(status));
 	if (functions != NULL)
