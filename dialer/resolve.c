@@ -30,6 +30,7 @@
 
 #include <netinet/in.h>
 
+#include <errno.h>
 #include <string.h>
 
 #define CARES_NO_DEPRECATED	/* 1.18 has no newer calls */
@@ -84,6 +85,11 @@ sock_receive(ares_socket_t fd, void *buf, size_t len, int flags,
 	n = recvmsg(fd, &msg, flags);
 	if (from != NULL)
 		*fromlen = msg.msg_namelen;
+	/* An empty datagram, which c-ares 1.34 takes for the end of all. */
+	if (n == 0 && from != NULL) {
+		errno = EAGAIN;
+		return -1;
+	}
 	return n;
 }
 
