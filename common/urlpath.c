@@ -294,8 +294,10 @@ urlpath_canon(const char *in, size_t len, char *out, size_t outsz,
 		query = end;
 	if (outsz == 0)
 		fault = "no room for the path";
-	else
+	else {
+		out[0] = '\0';
 		n = canon_path(in, query, out, outsz, &fault);
+	}
 	if (n != -1 && copy_query(query, (size_t)(end - query), out + n,
 	    outsz - (size_t)n, &fault) == -1)
 		n = -1;
