@@ -223,6 +223,8 @@ conn_spoken(struct conn *cn)
 	switch (spoken_of(cn->cn_in, cn->cn_inlen)) {
 	case SPOKEN_UNKNOWN:
 		return false;
+	case SPOKEN_MORE:
+		return true;
 	case SPOKEN_POSTGRES_TLS:
 		if (settings.st_refuse == REFUSE_403 && cn->cn_ex == NULL &&
 		    cn->cn_inlen == 8 && cn->cn_asked_tls++ < ASKED_TLS_MAX) {

@@ -22,6 +22,7 @@
 
 #include "refuse_raw.h"
 
+#define SPOKEN_LEN	8	/* bytes that tell all of them */
 #define TEXT_MAX	512
 #define SSH_BLOCK	8	/* before keys there are, RFC 4253, 6 */
 #define SSH_PADDING	4	/* at least */
@@ -64,21 +65,45 @@ is_hex(unsigned char c)
 	return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
 }
 
-enum spoken
-spoken_of(const unsigned char *p, size_t len)
+static int
+begins(const unsigned char *p, size_t len, const char *word)
 {
-	if (len >= 8 && memcmp(p, "SSH-", 4) == 0)
-		return SPOKEN_SSH;
-	if (len >= 8 && is_hex(p[0]) && is_hex(p[1]) && is_hex(p[2]) &&
-	    is_hex(p[3]) && memcmp(p + 4, "git-", 4) == 0)
-		return SPOKEN_GIT;
-	if (len < 8 || p[0] != 0 || p[1] != 0)
-		return SPOKEN_UNKNOWN;
+	return memcmp(p, word, len < strlen(word) ? len : strlen(word)) == 0;
+}
+
+/* A pkt-line: git sends its length and what follows it apart. */
+static int
+is_git(const unsigned char *p, size_t len)
+{
+	size_t	 i;
+
+	for (i = 0; i < len && i < 4; i++)
+		if (!is_hex(p[i]))
+			return 0;
+	return len <= 4 || begins(p + 4, len - 4, "git-");
+}
+
+static enum spoken
+spoken_postgres(const unsigned char *p)
+{
 	if (get_u32(p) == 8 &&
 	    (get_u32(p + 4) == PG_SSL || get_u32(p + 4) == PG_GSS))
 		return SPOKEN_POSTGRES_TLS;
 	return get_u32(p + 4) >> 16 == PG_VERSION_3 >> 16 ? SPOKEN_POSTGRES :
 	    SPOKEN_UNKNOWN;
+}
+
+enum spoken
+spoken_of(const unsigned char *p, size_t len)
+{
+	int	 git = is_git(p, len), ssh = begins(p, len, "SSH-");
+	int	 postgres = len == 0 || (p[0] == 0 && (len == 1 || p[1] == 0));
+
+	if (!git && !ssh && !postgres)
+		return SPOKEN_UNKNOWN;
+	if (len < SPOKEN_LEN)
+		return SPOKEN_MORE;
+	return git ? SPOKEN_GIT : ssh ? SPOKEN_SSH : spoken_postgres(p);
 }
 
 /* git prints it behind "fatal: remote error: ". */

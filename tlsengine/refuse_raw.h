@@ -28,6 +28,7 @@
 
 enum spoken {
 	SPOKEN_UNKNOWN,
+	SPOKEN_MORE,		/* it could be one of these */
 	SPOKEN_GIT,		/* git://: the request is a pkt-line */
 	SPOKEN_SSH,		/* RFC 4253, 4.2 */
 	SPOKEN_POSTGRES,	/* a start of version 3 */

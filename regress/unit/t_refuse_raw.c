@@ -22,15 +22,22 @@
 
 static unsigned char	 out[REFUSE_RAW_MAX + 1];
 
+/* Until it can be told, it may be; unknown it is as soon as it may not. */
 static void
 check_spoken(const char *bytes, size_t len, enum spoken want)
 {
-	size_t	 i;
+	enum spoken	 got = SPOKEN_MORE;
+	size_t		 i;
 
-	for (i = 0; i < len; i++)
-		CHECK_INT(spoken_of((const unsigned char *)bytes, i),
-		    i < 8 ? SPOKEN_UNKNOWN : want);
-	CHECK_INT(spoken_of((const unsigned char *)bytes, len), want);
+	for (i = 0; i <= len; i++) {
+		if (got != SPOKEN_MORE)
+			CHECK_INT(spoken_of((const unsigned char *)bytes, i),
+			    got);
+		got = spoken_of((const unsigned char *)bytes, i);
+		if (i < 8 && want != SPOKEN_UNKNOWN)
+			CHECK_INT(got, SPOKEN_MORE);
+	}
+	CHECK_INT(got, want);
 }
 
 #define SPOKEN(bytes, want)	check_spoken(bytes, sizeof(bytes) - 1, want)
@@ -44,6 +51,9 @@ TEST(spoken)
 	SPOKEN("\0\0\0\x08\x04\xd2\x16\x30", SPOKEN_POSTGRES_TLS);
 	SPOKEN("\0\0\0\x54\0\x03\0\0user\0a\0", SPOKEN_POSTGRES);
 	SPOKEN("\0\0\0\x08\x04\xd2\x16\x2e", SPOKEN_UNKNOWN);
+	SPOKEN("\0\x01", SPOKEN_UNKNOWN);
+	SPOKEN("G", SPOKEN_UNKNOWN);
+	SPOKEN("SEARCH / HTTP/1.1\r\n", SPOKEN_UNKNOWN);
 	SPOKEN("GET /git-x HTTP/1.1\r\n", SPOKEN_UNKNOWN);
 	SPOKEN("\x16\x03\x01\x02\x00\x01\0\0", SPOKEN_UNKNOWN);
 	SPOKEN("0000GET / HTTP/1.1", SPOKEN_UNKNOWN);
@@ -100,6 +110,7 @@ TEST(room)
 		CHECK_INT(out[REFUSE_RAW_MAX], '#');
 	}
 	CHECK_INT(refuse_raw(SPOKEN_UNKNOWN, "no", out), 0);
+	CHECK_INT(refuse_raw(SPOKEN_MORE, "no", out), 0);
 }
 
 TEST_MAIN("refuse_raw")
