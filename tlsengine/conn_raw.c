@@ -24,6 +24,9 @@
 
 #include <sys/socket.h>
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
 #include <stdio.h>
 #include <string.h>
 
@@ -31,6 +34,8 @@
 #include "names.h"
 #include "policy.h"
 #include "tlsengine.h"
+
+#define GOODBYE_MAX	64	/* bytes, of an alert in TLS */
 
 #define SPEAK_MS	1000	/* for a client to show how to refuse it */
 
@@ -319,13 +324,24 @@ raw_settle(struct exchange *ex)
 		raw_over(ex);
 }
 
-/* The end may be there before its turn is. */
+/*
+ * The end may be there before its turn is, and behind the goodbye of TLS, an
+ * alert that nobody waits for.
+ */
 static bool
 has_ended(const struct io *io, bool seen)
 {
-	char	 byte;
+	struct tcp_info	 ti;
+	socklen_t	 len = sizeof(ti);
+	char		 last[GOODBYE_MAX + 1];
+	ssize_t		 n;
 
-	return seen || recv(io->io_fd, &byte, 1, MSG_PEEK) == 0;
+	if (seen)
+		return true;
+	n = recv(io->io_fd, last, sizeof(last), MSG_PEEK | MSG_DONTWAIT);
+	return n == 0 || (n > 0 && n <= GOODBYE_MAX &&
+	    getsockopt(io->io_fd, IPPROTO_TCP, TCP_INFO, &ti, &len) == 0 &&
+	    ti.tcpi_state == TCP_CLOSE_WAIT);
 }
 
 /*
