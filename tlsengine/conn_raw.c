@@ -27,6 +27,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -326,7 +327,7 @@ raw_settle(struct exchange *ex)
 
 /*
  * The end may be there before its turn is, and behind the goodbye of TLS, an
- * alert that nobody waits for.
+ * alert that nobody waits for; or both reset each other over those.
  */
 static bool
 has_ended(const struct io *io, bool seen)
@@ -339,7 +340,9 @@ has_ended(const struct io *io, bool seen)
 	if (seen)
 		return true;
 	n = recv(io->io_fd, last, sizeof(last), MSG_PEEK | MSG_DONTWAIT);
-	return n == 0 || (n > 0 && n <= GOODBYE_MAX &&
+	if (n == -1)
+		return errno == ECONNRESET || errno == EPIPE;
+	return n == 0 || (n <= GOODBYE_MAX &&
 	    getsockopt(io->io_fd, IPPROTO_TCP, TCP_INFO, &ti, &len) == 0 &&
 	    ti.tcpi_state == TCP_CLOSE_WAIT);
 }
@@ -356,12 +359,17 @@ raw_client_ended(const struct exchange *ex)
 	    has_ended(&ex->ex_conn->cn_io, ex->ex_request_end);
 }
 
+/* Likewise a client that resets when there is nothing more for it. */
 bool
-raw_origin_ended(const struct exchange *ex)
+raw_nothing_left(const struct exchange *ex)
 {
-	return ex->ex_raw && ex->ex_state == EX_FORWARD && ex->ex_up != NULL &&
-	    io_empty(&ex->ex_conn->cn_io) &&
-	    has_ended(&ex->ex_up->up_io, ex->ex_answer_end);
+	char	 byte;
+
+	if (!ex->ex_raw || ex->ex_state != EX_FORWARD || ex->ex_up == NULL ||
+	    !io_empty(&ex->ex_conn->cn_io) || !io_empty(&ex->ex_up->up_io))
+		return false;
+	return ex->ex_answer_end || recv(ex->ex_up->up_io.io_fd, &byte, 1,
+	    MSG_PEEK | MSG_DONTWAIT) <= 0;
 }
 
 /* If the client had ended and the origin has all it sent, nothing is lost. */

@@ -564,6 +564,6 @@ exchange_client_gone(struct exchange *ex, const char *why)
 	/* Without a verdict it was not denied, but it was tried. */
 	if (ex->ex_id != 0)
 		report_closed(ex, ex->ex_state == EX_VERDICT ? CLIENT_LEFT :
-		    raw_origin_ended(ex) ? NULL : why);
+		    raw_nothing_left(ex) ? NULL : why);
 	exchange_end(ex);
 }

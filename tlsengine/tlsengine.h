@@ -407,7 +407,7 @@ void		 raw_hello(struct conn *, const struct hello *);
 bool		 raw_refuse(struct conn *, const char *);
 void		 raw_gave_up(struct conn *, const char *);
 bool		 raw_client_ended(const struct exchange *);
-bool		 raw_origin_ended(const struct exchange *);
+bool		 raw_nothing_left(const struct exchange *);
 void		 raw_connected(struct exchange *);
 void		 raw_settle(struct exchange *);
 void		 raw_over(struct exchange *);
