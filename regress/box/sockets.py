@@ -368,11 +368,13 @@ try:
     alarm = "connected"
 except Late:
     alarm = "late"
-# One more than asked for: that of the alarm may still stand in line.
-s.settimeout(10)
+# That of the alarm may still stand in line; who was the last to be accepted
+# need not know it yet.
 kept = []
-while len(done) < len(threads):
-    kept.append(s.accept())
+def accept():
+    while True:
+        kept.append(s.accept())
+threading.Thread(target=accept, daemon=True).start()
 for t in threads:
     t.join()
 say([free, before < len(threads), alarm, len(done)])
