@@ -26,9 +26,7 @@
 #include "log.h"
 #include "recorder.h"
 
-#define FIELDS_MAX	256	/* lines of a head that we write */
 #define TEXT_KEPT	2048	/* of a request, to be written again */
-#define HEAD_LEN	2048	/* of a head that we remember */
 #define HASH_LEN	32	/* SHA-256 */
 
 /*
@@ -95,24 +93,6 @@ static const char *const rule_kinds[] = {
 	"allow", "deny", "pass", "decide", "narrow"
 };
 
-/* Larger than what a stack should have cleared for every record. */
-static struct redact_line	 fields[FIELDS_MAX];
-static char			 joined[6 * FIELDS_LEN];
-
-/*
- * The last head of a request and of an answer, and what was written of it:
- * the next one often is the same.
- */
-static struct head {
-	uint32_t	 hd_engine;	/* its instance */
-	uint32_t	 hd_version;	/* of redaction */
-	enum redact_media hd_media;	/* of the body that follows */
-	size_t		 hd_len;
-	size_t		 hd_textlen;
-	char		 hd_lines[HEAD_LEN];
-	char		 hd_text[2 * HEAD_LEN];
-} heads[2];
-
 static const char *
 or_null(const char *s)
 {
@@ -159,129 +139,6 @@ put_id(struct jsonw *w, const struct engine *en, uint64_t id)
 	p = memcpy(p - len, en->en_prefix, len);
 	jsonw_lit(w, "id");
 	jsonw_plain(w, p, (size_t)(end - p));
-}
-
-static bool
-same_field(const struct redact_line *a, const struct redact_line *b)
-{
-	return a->rl_nlen == b->rl_nlen &&
-	    strncasecmp(a->rl_name, b->rl_name, a->rl_nlen) == 0;
-}
-
-/* Whether the i-th name has been seen before, or comes again. */
-static bool
-is_repeated(size_t i, size_t from, size_t to)
-{
-	for (; from < to; from++)
-		if (same_field(&fields[i], &fields[from]))
-			return true;
-	return false;
-}
-
-/* All values of the i-th name, as one, in the order in which they came. */
-static void
-put_joined(struct jsonw *w, const struct redact *rd, size_t i, size_t n)
-{
-	struct redact_out	 ro = { joined, sizeof(joined), 0, 0 };
-	struct redacted		 re;
-	size_t			 j;
-
-	for (j = i; j < n; j++) {
-		if (!same_field(&fields[i], &fields[j]))
-			continue;
-		if (j != i)
-			redact_put(&ro, ", ", 2);
-		re = redact_value(rd, fields[j].rl_value, fields[j].rl_vlen);
-		redact_put(&ro, re.re_text, re.re_len);
-	}
-	jsonw_string(w, joined, ro.ro_len);
-}
-
-/*
- * Every name is one member; a field that comes twice has its values joined.
- * Returns what the body is.
- */
-static enum redact_media
-put_fields(struct jsonw *w, const struct redact *rd, const char *p,
-    size_t left)
-{
-	const struct redact_line	*rl;
-	enum redact_media		 media = MEDIA_UNKNOWN;
-	struct redacted			 re;
-	size_t				 i, n = 0;
-
-	while (n < FIELDS_MAX && redact_next(&p, &left, &fields[n]))
-		media = redact_media(media, &fields[n++]);
-	for (i = 0; i < n; i++) {
-		rl = &fields[i];
-		if (is_repeated(i, 0, i))
-			continue;
-		jsonw_keyn(w, rl->rl_name, rl->rl_nlen);
-		if (redact_hides(rd, REDACT_HEADER, rl->rl_name, rl->rl_nlen))
-			jsonw_str(w, REDACTED);
-		else if (is_repeated(i, i + 1, n))
-			put_joined(w, rd, i, n);
-		else {
-			re = redact_value(rd, rl->rl_value, rl->rl_vlen);
-			jsonw_string(w, re.re_text, re.re_len);
-		}
-	}
-	return media;
-}
-
-static void
-head_keep(struct head *hd, const struct engine *en, enum redact_media media,
-    const char *lines, size_t len, const char *text, size_t textlen)
-{
-	if (len > sizeof(hd->hd_lines) || textlen > sizeof(hd->hd_text))
-		return;
-	hd->hd_engine = en->en_instance;
-	hd->hd_version = redact_version();
-	hd->hd_media = media;
-	hd->hd_len = len;
-	hd->hd_textlen = textlen;
-	memcpy(hd->hd_lines, lines, len);
-	memcpy(hd->hd_text, text, textlen);
-}
-
-/* As put_fields() would, of a head that was cut. */
-static enum redact_media
-media_of(const char *p, size_t left)
-{
-	struct redact_line	 rl;
-	enum redact_media	 media = MEDIA_UNKNOWN;
-
-	while (redact_next(&p, &left, &rl))
-		media = redact_media(media, &rl);
-	return media;
-}
-
-/* A line that the cut goes through keeps its name whole, or is not there. */
-static enum redact_media
-put_head(struct jsonw *w, const struct engine *en, struct head *hd,
-    const char *lines, size_t whole, size_t max)
-{
-	const char		*text;
-	enum redact_media	 media = MEDIA_UNKNOWN;
-	size_t			 from, len, textlen;
-
-	len = whole < max ? whole : max;
-	jsonw_object(w);
-	if (hd->hd_engine == en->en_instance &&
-	    hd->hd_version == redact_version() && hd->hd_len == len &&
-	    memcmp(hd->hd_lines, lines, len) == 0) {
-		jsonw_members(w, hd->hd_text, hd->hd_textlen);
-		media = hd->hd_media;
-	} else if (len > 0) {
-		from = jsonw_len(w);
-		media = put_fields(w, redact_of(en->en_session), lines, len);
-		if (len < whole)
-			media = media_of(lines, whole);
-		if ((text = jsonw_since(w, from, &textlen)) != NULL)
-			head_keep(hd, en, media, lines, len, text, textlen);
-	}
-	jsonw_end(w);
-	return media;
 }
 
 /*
@@ -491,8 +348,7 @@ put_heads(struct jsonw *w, const struct engine *en, const struct request *rq,
 	size_t			 max = cuts[cut].cu_head;
 
 	jsonw_lit(w, "request_headers");
-	media[0] = put_head(w, en, &heads[0], asked->bl_data, asked->bl_len,
-	    max);
+	media[0] = record_head(w, en, 0, asked->bl_data, asked->bl_len, max);
 	media[0] = media_after(media[0], rq->rq_head_cut[0]);
 	if (asked->bl_len > max || rq->rq_head_cut[0]) {
 		jsonw_lit(w, "request_headers_truncated");
@@ -504,7 +360,7 @@ put_heads(struct jsonw *w, const struct engine *en, const struct request *rq,
 	else
 		jsonw_null(w);
 	jsonw_lit(w, "response_headers");
-	media[1] = put_head(w, en, &heads[1], an->an_fields.data,
+	media[1] = record_head(w, en, 1, an->an_fields.data,
 	    an->an_fields.len, max);
 	media[1] = media_after(media[1], rq->rq_head_cut[1]);
 	if (an->an_fields.len > max || rq->rq_head_cut[1]) {

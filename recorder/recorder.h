@@ -275,6 +275,12 @@ int		 recorder_policyd_refusals_ask(struct ipc *,
 bool		 budget_spent(struct engine *);
 void		 budget_charge(struct engine *, size_t, size_t);
 
+/* record_head.c */
+#define FIELDS_MAX	256	/* lines of a head that we write */
+
+enum redact_media record_head(struct jsonw *, const struct engine *, int,
+		    const char *, size_t, size_t);
+
 /* record.c */
 
 /* What came back, kept by the request or still in the message. */
