@@ -292,10 +292,25 @@ attack_option(struct invocation *in, int ch, const char *arg)
 	case 'e':
 		in->in_evil = arg;
 		break;
+	case 'o':
+		in->in_outside = 1;
+		break;
 	default:
 		in->in_list = 1;
 		break;
 	}
+}
+
+/* Where there is no fence, what the cases send would leave the machine. */
+static int
+check_fence(const struct invocation *in)
+{
+	if (in->in_list || in->in_outside || getenv("EGRESSD_SESSION") != NULL)
+		return 0;
+	warnx("attack: this is no sandbox (EGRESSD_SESSION is not set), and "
+	    "packets to public addresses would leave the machine; -o sends "
+	    "them all the same");
+	return -1;
 }
 
 int
@@ -306,7 +321,8 @@ attack_run(const struct invocation *in)
 	enum outcome	outcome;
 	size_t		i;
 
-	if (check_cases(in) == -1 || attack_init(&at, in) == -1)
+	if (check_cases(in) == -1 || attack_init(&at, in) == -1 ||
+	    check_fence(in) == -1)
 		return EXIT_USAGE;
 	/* An end that hangs up on us has stopped the probe, not us. */
 	signal(SIGPIPE, SIG_IGN);

@@ -207,11 +207,11 @@ const struct command command_metadata = {
 };
 
 const struct command command_attack = {
-	.co_synopsis = "attack [-l] [-e ADDRESS] [CASE ...]",
+	.co_synopsis = "attack [-lo] [-e ADDRESS] [CASE ...]",
 	.co_help = "try to get out of the sandbox we run in",
 	.co_run = attack_run,
 	.co_show = attack_put,
-	.co_options = "a:e:l",
+	.co_options = "a:e:lo",
 	.co_option = attack_option,
 };
 

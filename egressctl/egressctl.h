@@ -146,6 +146,7 @@ struct invocation {
 	int			 in_remember;
 	int			 in_verbose;
 	int			 in_list;
+	int			 in_outside;
 };
 
 struct client {

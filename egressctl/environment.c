@@ -120,7 +120,7 @@ environment_option(const char *arg)
 	if (strchr(arg, '=') == NULL)
 		why = name_pattern_error(arg);
 	else if (name == NULL)
-		why = "wanted name=value";
+		why = "not a name: letters, digits and _";
 	if (name != NULL && strcmp(name, "HOME") == 0)
 		why = "the sandbox has a home of its own";
 	if (why != NULL)

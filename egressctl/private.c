@@ -62,6 +62,9 @@ conf_of_user(const char *name, char *path, size_t size)
 		dir = getenv("HOME");
 		below = "/.config";
 	}
+	/* As for the sandbox's home: the user database, if HOME is of no use. */
+	if (dir == NULL || *dir != '/' || strcmp(dir, "/") == 0)
+		dir = user_home();
 	if (dir == NULL || *dir != '/' || (size_t)snprintf(path, size,
 	    "%s%s/%s", dir, below, name) >= size)
 		return -1;

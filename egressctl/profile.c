@@ -43,6 +43,7 @@
 #include <unistd.h>
 
 #include "egressctl.h"
+#include "name.h"
 
 #define PROFILE_DEPTH	4	/* of includes */
 #define BLANKS		" \t\n"
@@ -100,7 +101,9 @@ take_include(const struct reading *rd, const char *word)
 		return bad(rd, "not the name of a profile:", word);
 	if (rd->rd_depth == PROFILE_DEPTH)
 		return bad(rd, "nested too deep:", word);
-	return profile_read(rd->rd_profile, word, rd->rd_depth + 1);
+	if (profile_read(rd->rd_profile, word, rd->rd_depth + 1) == -1)
+		return bad(rd, "from here:", word);
+	return 0;
 }
 
 static int
@@ -127,7 +130,7 @@ take_command(const struct reading *rd, const char *word)
 static int
 take_pass(const struct reading *rd, const char *word)
 {
-	if (strchr(word, '=') != NULL)
+	if (name_pattern_error(word) != NULL)
 		return bad(rd, "not the name of a variable:", word);
 	words_add(&rd->rd_profile->pf_pass, strdup(word));
 	return 0;
@@ -310,7 +313,7 @@ profile_list(struct words *names)
 	}
 }
 
-/* 1 if a profile names this command; 0 if none does, -1 on an error. */
+/* 1 if a profile names this command.  One that is broken stops no other. */
 int
 profile_choose(struct profile *pf, const char *command, const char *home)
 {
@@ -322,9 +325,9 @@ profile_choose(struct profile *pf, const char *command, const char *home)
 	base = base == NULL ? command : base + 1;
 	profile_list(&names);
 	for (i = 0; rv == 0 && i < names.ws_count; i++) {
-		if ((rv = profile_load(pf, names.ws_words[i], home)) == 0)
-			rv = words_have(&pf->pf_commands, base);
-		if (rv != 1)
+		rv = profile_load(pf, names.ws_words[i], home) == 0 &&
+		    words_have(&pf->pf_commands, base);
+		if (!rv)
 			profile_free(pf);
 	}
 	words_free(&names);

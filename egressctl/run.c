@@ -486,13 +486,18 @@ static void
 say_refusals(void)
 {
 	cJSON		*request = exchange_request("session.refusals");
-	cJSON		*answer;
+	cJSON		*answer = NULL;
 	const cJSON	*row, *rows;
 	char		*line;
+	size_t		 len;
 	double		 total, told = 0, count;
 
 	cJSON_AddStringToObject(request, "session_id", run.session);
-	answer = exchange_ask(&run.client, request, -1, &line);
+	/* A daemon that cannot tell any more has said so otherwise. */
+	if (client_send(&run.client, request, -1) == 0 && client_line(
+	    &run.client, &line, &len, ANSWER_TIMEOUT_MS) == CLIENT_LINE)
+		answer = json_parse(line, len);
+	cJSON_Delete(request);
 	total = cJSON_GetNumberValue(json_get(answer, "total"));
 	rows = json_get(answer, "refusals");
 	if (total > 0) {

@@ -89,12 +89,26 @@ conn_free(struct conn *cn)
 	event_active(&bury, EV_TIMEOUT, 1);
 }
 
-/* Its requests end with it. */
+/* A client that has begun to say something, and what is not known yet. */
+static bool
+conn_spoke(const struct conn *cn)
+{
+	return cn->cn_state == CONN_FIRST &&
+	    (cn->cn_inlen > 0 || cn->cn_asked_tls > 0);
+}
+
+/*
+ * Its requests end with it.  A PostgreSQL client that insists on TLS leaves
+ * when it is told that there is none: that was its refusal.
+ */
 void
 conn_gone(struct conn *cn)
 {
 	struct exchange	*ex = cn->cn_ex;
 
+	if (ex == NULL && conn_spoke(cn))
+		conn_report(cn, RECORD_CONNECTION_REFUSED, PROTOCOL_TCP,
+		    "bad_request");
 	cn->cn_ex = NULL;
 	if (ex != NULL)
 		exchange_client_gone(ex, "stream_broken");
@@ -152,8 +166,7 @@ conn_on_timer(void *arg)
 	if (cn->cn_state == CONN_FIRST && raw_refuse(cn, "bad_request"))
 		return;
 	conn_late(cn);
-	if (cn->cn_state == CONN_HANDSHAKE ||
-	    (cn->cn_state == CONN_FIRST && cn->cn_inlen > 0))
+	if (cn->cn_state == CONN_HANDSHAKE || conn_spoke(cn))
 		conn_report(cn, RECORD_CONNECTION_REFUSED, PROTOCOL_TLS,
 		    "bad_request");
 	else if (cn->cn_state == CONN_HEAD)

@@ -80,8 +80,16 @@ def usage():
 
 
 @cases.case
+def not_without_a_fence():
+    """What it sends stays in a sandbox, or is asked for."""
+    done = without_gate("attack", "-e", EVIL)
+    assert (done.returncode, done.stdout) == (2, ""), done
+    assert "EGRESSD_SESSION is not set" in done.stderr, done
+
+
+@cases.case
 def leaks_without_a_gate():
-    done = without_gate("-j", "attack", "-e", EVIL)
+    done = without_gate("-j", "attack", "-o", "-e", EVIL)
     found, total = results(done)
     for name in ("dns-udp", "dns-types", "tcp-ports", "udp", "mapped",
                  "host", "hello"):
@@ -93,7 +101,7 @@ def leaks_without_a_gate():
 
 @cases.case
 def text_of_a_leak():
-    done = without_gate("attack", "-e", EVIL, "tcp-ports", "control")
+    done = without_gate("attack", "-o", "-e", EVIL, "tcp-ports", "control")
     said = done.stdout.splitlines()
     assert done.returncode == 1, done
     assert re.fullmatch(r"LEAKED   tcp-ports   .*: it came back from port 22",
@@ -105,14 +113,14 @@ def text_of_a_leak():
 
 @cases.case
 def frames_without_a_fence():
-    done = without_gate("-j", "attack", "packet", more=["--wire"])
+    done = without_gate("-j", "attack", "-o", "packet", more=["--wire"])
     found, _ = results(done)
     assert found == {"packet": "LEAKED"} and done.returncode == 1, done
 
 
 @cases.case
 def needs_an_address():
-    done = without_gate("-j", "attack", "host", "udp")
+    done = without_gate("-j", "attack", "-o", "host", "udp")
     found, total = results(done)
     assert set(found.values()) == {"skipped"} and done.returncode == 0, done
     assert total == {"blocked": 0, "leaked": 0, "skipped": 2}, total
@@ -144,11 +152,11 @@ def unix_server(answer):
 def sockets_of_the_host():
     with unix_server(b"{}\n") as path:
         env = {"EGRESSD_SOCKET": path, "SSH_AUTH_SOCK": path}
-        found, _ = results(run([EGRESSCTL, "-j", "attack", "control",
+        found, _ = results(run([EGRESSCTL, "-j", "attack", "-o", "control",
                                 "neighbours"], env=env))
     assert found == {"control": "LEAKED", "neighbours": "LEAKED"}, found
     with unix_server(b"") as path:
-        found, _ = results(run([EGRESSCTL, "-j", "attack", "control"],
+        found, _ = results(run([EGRESSCTL, "-j", "attack", "-o", "control"],
                                env={"EGRESSD_SOCKET": path}))
     assert found == {"control": "blocked"}, found
 

@@ -188,6 +188,8 @@ WRONG = {
     "loop": ("include agent", ":1: nested too deep: agent"),
     "missing": ("include nobody", "there is no profile nobody, known are: "
                 "none, agent, "),
+    "included": ("# a\ninclude nobody", ":2: from here: nobody"),
+    "pattern": ("pass A-B", ":1: not the name of a variable: A-B"),
 }
 
 
@@ -198,6 +200,16 @@ def wrong(what):
     done = agent(ME, home, "-P", "agent")
     same((done.returncode, done.stdout), (125, ""), done.stderr)
     assert why in done.stderr, done.stderr
+
+
+@cases.case
+def broken_one_of_another():
+    """It is told, and stops nobody who does not need it."""
+    home = home_with(ME, PROFILE)
+    (home / ".config" / "egressd" / "profiles" / "aaa").write_text("huh\n")
+    done = agent(ME, home)
+    assert done.stdout.startswith("agent\n"), done
+    assert "profiles/aaa:1: unknown word huh" in done.stderr, done.stderr
 
 
 @cases.each(SHIPPED)

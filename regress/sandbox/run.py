@@ -159,6 +159,27 @@ END
     same(found, {("tcp", 22), ("udp", 4433)})
 
 
+@cases.each(["leaves", "waits"])
+def postgres_that_wants_tls(then):
+    """It is told that there is none; whatever it does then, it was refused."""
+    conf, log = here.conf("user", more="timeout handshake 500ms\n")
+    done = here.run("user", "run", "-f", conf, "--", "/usr/bin/python3", "-c",
+                    f"""
+import socket
+s = socket.create_connection(("{ORIGIN}", 5432), 10)
+s.sendall(bytes.fromhex("0000000804d2162f"))
+print(s.recv(1))
+if "{then}" == "waits":
+    s.recv(1)
+""")
+    same(done.stdout, "b'N'\n", done.stderr)
+    refused, = of_kind(log, "connection_refused")
+    same((refused["request"]["host"], refused["request"]["port"]),
+         (ORIGIN, 5432))
+    same(refused_line(done), [f"egressctl: 1 request refused: {ORIGIN} "
+                              "bad_request"])
+
+
 @cases.case
 def names_stay_inside():
     """A name that tells a secret is answered here, and recorded."""
@@ -791,6 +812,7 @@ def daemon_stopped():
             same(daemon.stop(), 0)
             code, _, err = session.end()
             same(code, 125, err)
+            assert "may not use this socket" not in str(err), err
         same([r["reason"] for r in records(daemon.audit)
               if r["kind"] == "session_ended"], ["stopped"])
 
