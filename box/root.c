@@ -281,7 +281,7 @@ root_is_exposed(const struct box *bx, const char *path)
 	size_t	 i;
 
 	for (i = 0; i < bx->bx_npaths; i++)
-		if (exposure_beneath(path, bx->bx_paths[i].bp_path))
+		if (exposure_beneath(path, bx->bx_paths[i].bp_on))
 			return 1;
 	return 0;
 }

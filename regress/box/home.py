@@ -145,12 +145,14 @@ mount -t tmpfs none tmp && echo word > tmp/file && exec {ids} "$@"
 """
     opts = ["-r"] if who.endswith("-r") else []
 
-    def under(*more):
-        box = Sandbox(place, "root", ["/bin/sh", "-c", "ls proc sys; ls; "
-                      "cat tmp/file"], opts=[*opts, *more],
+    def under(*more, script=""):
+        box = Sandbox(place, "root", ["/bin/sh", "-c", script +
+                      "ls proc sys; ls; cat tmp/file"], opts=[*opts, *more],
                       wrap=["unshare", "-m", "sh", "-c", setup, "x"])
         return box.finish()
     done = under()
+    same(done.out, "proc:\n\nsys:\nproc\nsys\ntmp\nword\n")
+    done = under("-k", point, script="cd; ")
     same(done.out, "proc:\n\nsys:\nproc\nsys\ntmp\nword\n")
     for more in ("-x", "-w"):
         done = under(more, point / "proc")
