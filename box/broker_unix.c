@@ -27,10 +27,12 @@
 
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 
+#include <linux/magic.h>
 #include <linux/netlink.h>
 #include <linux/openat2.h>
 #include <linux/rtnetlink.h>
@@ -43,6 +45,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -51,6 +54,10 @@
 #define ANSWER_SIZE	(32 * 1024)
 
 /* The kernel's own form of a device number. */
+#define SMALL_DISK	(UINT64_C(1) << 40)	/* inode numbers are places */
+#ifndef XFS_SUPER_MAGIC
+#define XFS_SUPER_MAGIC	0x58465342
+#endif
 #define KERNEL_MAJOR(dev)	((dev) >> 20)
 #define KERNEL_MINOR(dev)	((dev) & 0xfffff)
 
@@ -200,6 +207,52 @@ unix_is_private(const struct broker_call *bc, const struct stat *st)
 	return 0;
 }
 
+/* 1 if this device is mounted where box was started, or nobody can tell. */
+static int
+unix_host_mounts(dev_t dev)
+{
+	char		*line = NULL;
+	size_t		 size = 0;
+	unsigned int	 ma, mi;
+	FILE		*fp;
+	int		 found = 0;
+
+	if ((fp = fopen("/proc/self/mountinfo", "re")) == NULL)
+		return 1;
+	while (!found && getline(&line, &size, fp) != -1)
+		found = sscanf(line, "%*s %*s %u:%u", &ma, &mi) != 2 ||
+		    (ma == major(dev) && mi == minor(dev));
+	free(line);
+	fclose(fp);
+	return found;
+}
+
+/*
+ * Whether no two files there can have the same lower half of their inode
+ * numbers, by which the list tells them: else a socket of the sandbox's with
+ * the number of one of the host's, and 2^32 more, would stand for that.
+ */
+static int
+unix_ino_is_whole(int fd, dev_t dev)
+{
+	struct statfs	 sf;
+
+	if (fstatfs(fd, &sf) == -1)
+		return 0;
+	switch ((unsigned long)sf.f_type) {
+	case EXT4_SUPER_MAGIC:
+		return 1;
+	case TMPFS_MAGIC:
+		return !unix_host_mounts(dev);
+	case XFS_SUPER_MAGIC:
+	case OVERLAYFS_SUPER_MAGIC:
+		return (uint64_t)sf.f_blocks * (uint64_t)sf.f_bsize <
+		    SMALL_DISK;
+	default:
+		return 0;
+	}
+}
+
 /*
  * Names without a file are found in the socket's own network only, and what
  * is malformed the kernel refuses.  A file becomes that descriptor.
@@ -224,7 +277,8 @@ broker_unix(struct broker_call *bc)
 	if ((bc->bc_target = unix_open(bc->bc_tid, path)) == -1 ||
 	    fstat(bc->bc_target, &st) == -1)
 		return -1;
-	if (S_ISSOCK(st.st_mode) && !list_has(&st)) {
+	if (S_ISSOCK(st.st_mode) && (!list_has(&st) ||
+	    !unix_ino_is_whole(bc->bc_target, st.st_dev))) {
 		errno = unix_is_private(bc, &st) ? ECONNREFUSED : EACCES;
 		return -1;
 	}
