@@ -205,6 +205,7 @@ box_options(struct box *bx, int argc, char **argv)
 	paths_cwd(bx, cwd);
 	if (kept != NULL)
 		paths_kept_home(bx, kept);
+	paths_check_links(bx);
 	home_prepare(bx);
 }
 

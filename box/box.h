@@ -61,6 +61,7 @@
 struct box_path {
 	char		*bp_path;
 	const char	*bp_on;		/* its name in there, mostly the same */
+	const char	*bp_given;	/* by the caller; NULL: it stands there */
 	int		 bp_write;
 	int		 bp_fd;		/* as root.c found it */
 };
@@ -126,6 +127,7 @@ void	 paths_expose(struct box *, const char *, int);
 void	 paths_cwd(struct box *, const char *);
 void	 paths_home(struct box *);
 void	 paths_kept_home(struct box *, const char *);
+void	 paths_check_links(const struct box *);
 
 /* ns.c */
 void	 ns_enter_outer(const struct box *);

@@ -23,12 +23,16 @@
 #include <sys/stat.h>
 
 #include <err.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "box.h"
 #include "exposure.h"
+
+#define STEPS_MAX	1024	/* names on the way to a path */
 
 static void
 paths_add(struct box *bx, char *real, int writable)
@@ -41,6 +45,7 @@ paths_add(struct box *bx, char *real, int writable)
 	bx->bx_paths = bp;
 	bp[bx->bx_npaths].bp_path = real;
 	bp[bx->bx_npaths].bp_on = real;
+	bp[bx->bx_npaths].bp_given = NULL;
 	bp[bx->bx_npaths++].bp_write = writable;
 }
 
@@ -60,6 +65,7 @@ paths_expose(struct box *bx, const char *path, int writable)
 		errx(BOX_FAILED, "cannot expose %s: neither a file nor a "
 		    "directory", real);
 	paths_add(bx, real, writable);
+	bx->bx_paths[bx->bx_npaths - 1].bp_given = path;
 }
 
 /*
@@ -153,4 +159,89 @@ paths_kept_home(struct box *bx, const char *named)
 	paths_expose(bx, named, 1);
 	bx->bx_kept_home = bx->bx_paths[bx->bx_npaths - 1].bp_path;
 	bx->bx_paths[bx->bx_npaths - 1].bp_on = bx->bx_home;
+}
+
+static int
+paths_is_writable(const struct box *bx, const char *dir)
+{
+	size_t	 i;
+
+	for (i = 0; i < bx->bx_npaths; i++)
+		if (bx->bx_paths[i].bp_write &&
+		    exposure_beneath(dir, bx->bx_paths[i].bp_path))
+			return 1;
+	return 0;
+}
+
+/* One name more of a way: a link goes before what is left of it. */
+static void
+paths_step(const struct box *bx, const char *given, const char *name,
+    char *at, char *rest)
+{
+	char	 next[PATH_MAX], link[PATH_MAX], more[PATH_MAX];
+	ssize_t	 n;
+
+	if (strcmp(name, "..") == 0) {
+		*strrchr(at, '/') = '\0';
+		return;
+	}
+	if ((size_t)snprintf(next, sizeof(next), "%s/%s", at, name) >=
+	    sizeof(next))
+		errx(BOX_FAILED, "cannot expose %s: name too long", given);
+	if ((n = readlink(next, link, sizeof(link) - 1)) == -1) {
+		strlcpy(at, next, PATH_MAX);
+		return;
+	}
+	link[n] = '\0';
+	if (paths_is_writable(bx, *at == '\0' ? "/" : at))
+		errx(BOX_FAILED, "cannot expose %s: %s is a link, and the "
+		    "sandbox may write where it is", given, next);
+	if ((size_t)snprintf(more, sizeof(more), "%s/%s", link, rest) >=
+	    sizeof(more))
+		errx(BOX_FAILED, "cannot expose %s: name too long", given);
+	strlcpy(rest, more, PATH_MAX);
+	if (*link == '/')
+		*at = '\0';
+}
+
+/*
+ * A sandbox that was here before may have put a link where this one is to be
+ * shown something by name: to a home, for instance.
+ */
+static void
+paths_check_link(const struct box *bx, const char *given)
+{
+	char	 at[PATH_MAX] = "", rest[PATH_MAX], *p, name[PATH_MAX];
+	size_t	 len;
+	int	 i;
+
+	if (*given != '/' && getcwd(at, sizeof(at)) == NULL)
+		err(BOX_FAILED, "working directory");
+	if (strcmp(at, "/") == 0)
+		*at = '\0';
+	if (strlcpy(rest, given, sizeof(rest)) >= sizeof(rest))
+		errx(BOX_FAILED, "cannot expose %s: name too long", given);
+	for (i = 0; i < STEPS_MAX; i++) {
+		p = rest + strspn(rest, "/");
+		if ((len = strcspn(p, "/")) == 0)
+			return;
+		memcpy(name, p, len);
+		name[len] = '\0';
+		memmove(rest, p + len, strlen(p + len) + 1);
+		if (strcmp(name, ".") != 0 &&
+		    (strcmp(name, "..") != 0 || *at != '\0'))
+			paths_step(bx, given, name, at, rest);
+	}
+	errx(BOX_FAILED, "cannot expose %s: too many links", given);
+}
+
+/* To be called when all is known that the sandbox may write to. */
+void
+paths_check_links(const struct box *bx)
+{
+	size_t	 i;
+
+	for (i = 0; i < bx->bx_npaths; i++)
+		if (bx->bx_paths[i].bp_given != NULL)
+			paths_check_link(bx, bx->bx_paths[i].bp_given);
 }

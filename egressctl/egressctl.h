@@ -391,6 +391,7 @@ void	 private_stop(struct private *, int);
 /* profile.c */
 int	 profile_load(struct profile *, const char *, const char *);
 int	 profile_choose(struct profile *, const char *, const char *);
+void	 profile_drop_links(struct profile *);
 int	 profile_make(const struct profile *);
 void	 profile_list(struct words *);
 void	 profile_policy(const struct profile *, FILE *);

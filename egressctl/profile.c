@@ -318,15 +318,16 @@ int
 profile_choose(struct profile *pf, const char *command, const char *home)
 {
 	struct words	 names = { NULL, 0 };
-	const char	*base = strrchr(command, '/');
 	size_t		 i;
 	int		 rv = 0;
 
-	base = base == NULL ? command : base + 1;
+	/* A file of a project may have any name. */
+	if (strchr(command, '/') != NULL)
+		return 0;
 	profile_list(&names);
 	for (i = 0; rv == 0 && i < names.ws_count; i++) {
 		rv = profile_load(pf, names.ws_words[i], home) == 0 &&
-		    words_have(&pf->pf_commands, base);
+		    words_have(&pf->pf_commands, command);
 		if (!rv)
 			profile_free(pf);
 	}
@@ -335,6 +336,52 @@ profile_choose(struct profile *pf, const char *command, const char *home)
 }
 
 /* ---- what it says -------------------------------------------------------- */
+
+/*
+ * What an agent may write to, it may put links into; those of a profile lead
+ * nowhere, so that no directory of its own becomes one of its user's.
+ */
+static int
+is_link(const char *home, const char *path)
+{
+	char	 real[PATH_MAX], base[PATH_MAX];
+	size_t	 len;
+
+	if (realpath(path, real) == NULL)
+		return 0;
+	strlcpy(base, path, sizeof(base));
+	if (home != NULL && strncmp(path, home, strlen(home)) == 0 &&
+	    realpath(home, base) != NULL)
+		strlcat(base, path + strlen(home), sizeof(base));
+	len = strlen(base);
+	while (len > 1 && base[len - 1] == '/')
+		base[--len] = '\0';
+	return strcmp(base, real) != 0;
+}
+
+static void
+drop_links(const struct profile *pf, struct words *ws)
+{
+	size_t	 i, n = 0;
+
+	for (i = 0; i < ws->ws_count; i++) {
+		if (!is_link(pf->pf_home, ws->ws_words[i])) {
+			ws->ws_words[n++] = ws->ws_words[i];
+			continue;
+		}
+		warnx("profile %s: %s is a link, or behind one: not shown "
+		    "(-x or -X does)", pf->pf_name, ws->ws_words[i]);
+		free(ws->ws_words[i]);
+	}
+	ws->ws_count = n;
+}
+
+void
+profile_drop_links(struct profile *pf)
+{
+	drop_links(pf, &pf->pf_read);
+	drop_links(pf, &pf->pf_write);
+}
 
 /* Empty, or an empty object: no JSON at all passes for a broken file. */
 static int

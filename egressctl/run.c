@@ -202,6 +202,7 @@ take_profile(const char *command)
 	/* What the program writes to its home is kept there. */
 	if (run.kept_home)
 		words_free(&pf->pf_write);
+	profile_drop_links(pf);
 	if (profile_make(pf) == -1)
 		exit(EXIT_NO_RUN);
 	for (i = 0; i < pf->pf_read.ws_count; i++)

@@ -285,6 +285,45 @@ def planted(who):
     same(list(target.iterdir()), [])
 
 
+@cases.each(WHO)
+def link_of_an_earlier_run(who):
+    """What one sandbox has put where it may write opens nothing to the next:
+    a path of a profile, a home, a path of an option."""
+    home = home_with(who, PROFILE + "read ~/.agent/local\n",
+                     "ln -s ~/.local/../.ssh ~/.agent/local; "
+                     "ln -s ~/.ssh link; cat ~/.ssh/id link/id ~/id")
+    (home / ".ssh").mkdir()
+    (home / ".ssh" / "id").write_text("secret key")
+    own(who, home)
+    work = here.fresh(who, "work")
+    for count in (1, 2):
+        done = agent(who, home, work=work)
+        same((done.returncode, done.stdout), (1, ""), done.stderr)
+    assert "is a link, or behind one: not shown" in done.stderr, done.stderr
+    for options in (["--home", "link"], ["-x", "link"], ["-X", "./link"],
+                    ["-x", f"{home}/.agent/../.agent/local"]):
+        done = agent(who, home, *options, work=work)
+        same((done.returncode, done.stdout), (125, ""), (options, done))
+        assert "is a link, and the sandbox may write where it is" in \
+            done.stderr, done.stderr
+    # The user's own link, where no sandbox writes, is followed.
+    (home / "mine").symlink_to(".ssh")
+    done = agent(who, home, "-x", home / "mine", work=work,
+                 command=["cat", home / ".ssh" / "id"])
+    same(done.stdout, "secret key", done.stderr)
+
+
+@cases.case
+def project_of_that_name():
+    """A file of a project is not the program that its name says."""
+    home = home_with(ME, PROFILE)
+    work = here.fresh(ME, "work")
+    (work / "agent").write_text("#!/bin/sh\nls -A ~\n")
+    (work / "agent").chmod(0o755)
+    done = agent(ME, home, command=["./agent"], work=work)
+    same(done.stdout.split(), [], done.stderr)
+
+
 @cases.case
 def no_such_home():
     home = home_with(ME, PROFILE)
