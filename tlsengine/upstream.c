@@ -89,7 +89,7 @@ upstream_drop(struct upstream *up)
 	event_active(&bury, EV_TIMEOUT, 1);
 }
 
-/* The connection will not be; whoever waits for it hears why, or has another. */
+/* The connection will not be; whoever waits hears why, or has another. */
 static void
 up_fail(struct upstream *up, const char *reason, const char *detail)
 {

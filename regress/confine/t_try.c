@@ -20,7 +20,8 @@
  * way child.c does it, by a process that holds open whatever would make the
  * forbidden thing easy: a directory, sockets, a pidfd of the test.  Then it
  * does one thing, and must be stopped by an error that says so, or by a signal
- * and with a line in the log that names the call, and leave no mark.  What the role needs must go on to work.
+ * and with a line in the log that names the call, and leave no mark.  What the
+ * role needs must go on to work.
  *
  * Two more stages keep the test honest: "bare" does the same without
  * confinement and must not be stopped, and "landlock" enters Landlock only,
