@@ -191,6 +191,34 @@ io_tls_init(void)
 	    BIO_meth_set_create(io_method, io_bio_create) ? 0 : -1;
 }
 
+/* ---- what is sealed ------------------------------------------------------ */
+
+static void
+io_forget_sealed(struct io *io)
+{
+	blocks_put(&io_blocks, io->io_sealed);
+	io->io_sealed = NULL;
+	io->io_sealedpos = io->io_sealedlen = 0;
+}
+
+/* 1: all went, 0: the socket is full, -1: broken. */
+static int
+io_send_sealed(struct io *io)
+{
+	ssize_t	 n;
+
+	n = send(io->io_fd, io->io_sealed + io->io_sealedpos,
+	    io->io_sealedlen, MSG_NOSIGNAL);
+	if (n == -1)
+		return errno == EAGAIN || errno == EINTR ? 0 : -1;
+	io->io_sealedpos += n;
+	io->io_sealedlen -= n;
+	if (io->io_sealedlen > 0)
+		return 0;
+	io_forget_sealed(io);
+	return 1;
+}
+
 /* ---- the handshake ------------------------------------------------------- */
 
 bool
@@ -228,13 +256,33 @@ io_alert_of_library(struct io *io)
 		io->io_alert = reason - SSL_AD_REASON_OFFSET;
 }
 
+/*
+ * One step of it, and all that is to be said for that in one piece.  LibreSSL
+ * writes message by message; a client that rejects our CA may then close with
+ * the rest unread, and the reset overtakes the alert that says why.
+ */
+static int
+io_shake_hands_once(struct io *io)
+{
+	int	 n;
+
+	if (io->io_sealed == NULL)
+		io->io_sealed = blocks_get(&io_blocks);
+	n = SSL_do_handshake(io->io_ssl);
+	if (io->io_sealedlen == 0)
+		io_forget_sealed(io);
+	else if (io_send_sealed(io) == 0)
+		event_add(&io->io_wev, NULL);
+	return n;
+}
+
 void
 io_shake_hands(struct io *io)
 {
 	int	 n;
 
 	ERR_clear_error();
-	n = SSL_do_handshake(io->io_ssl);
+	n = io_shake_hands_once(io);
 	if (n == 1) {
 		io->io_handshake = false;
 		io->io_ops->on_secure(io, NULL);
@@ -325,32 +373,6 @@ io_read_tls(struct io *io, void *buf, size_t len)
 		errno = EPROTO;
 		return -1;
 	}
-}
-
-static void
-io_forget_sealed(struct io *io)
-{
-	blocks_put(&io_blocks, io->io_sealed);
-	io->io_sealed = NULL;
-	io->io_sealedpos = io->io_sealedlen = 0;
-}
-
-/* 1: all went, 0: the socket is full, -1: broken. */
-static int
-io_send_sealed(struct io *io)
-{
-	ssize_t	 n;
-
-	n = send(io->io_fd, io->io_sealed + io->io_sealedpos,
-	    io->io_sealedlen, MSG_NOSIGNAL);
-	if (n == -1)
-		return errno == EAGAIN || errno == EINTR ? 0 : -1;
-	io->io_sealedpos += n;
-	io->io_sealedlen -= n;
-	if (io->io_sealedlen > 0)
-		return 0;
-	io_forget_sealed(io);
-	return 1;
 }
 
 /* 1: all that waits, or as much as fits, is in records; 0: it is not yet. */

@@ -364,6 +364,35 @@ TEST(byte_by_byte)
 	stop();
 }
 
+/* What a handshake has to say goes at once, or as the socket takes it. */
+TEST(flight_in_one)
+{
+	int	 i;
+
+	start_hello(TLS1_3_VERSION, 100);
+	deliver(ANY);
+	settle();
+	CHECK_INT(nsends, 1);
+	check_holds_nothing();
+	stop();
+	start_hello(TLS1_2_VERSION, 100);
+	for (i = 0; i < 1000 && nsecure == 0; i++) {
+		takes = 10;
+		deliver(ANY);
+		settle();
+		collect();
+		SSL_do_handshake(peer);
+	}
+	takes = ANY;
+	settle();
+	collect();
+	SSL_do_handshake(peer);
+	CHECK_INT(nsecure, 1);
+	CHECK(SSL_is_init_finished(peer));
+	check_holds_nothing();
+	stop();
+}
+
 /* A client that rejects our CA says so in the clear, even in pieces. */
 TEST(alert_in_pieces)
 {
