@@ -39,7 +39,7 @@ put_request(struct jsonw *w, const struct msg_record_decider *md)
 		[URL_HTTP] = "http", [URL_HTTPS] = "https", [URL_TCP] = "tcp",
 	};
 	const struct redacted		 path = redact_path(
-	    redact_of(md->session), md->path, strlen(md->path));
+	    redact_of(md->session, ""), md->path, strlen(md->path));
 
 	jsonw_key(w, "request");
 	jsonw_object(w);

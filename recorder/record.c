@@ -197,8 +197,8 @@ put_identity(struct jsonw *w, const struct engine *en,
 	const char	*host = rq->rq_names.bl_data;
 	const char	*method = host + strlen(host) + 1;
 	const char	*path = method + strlen(method) + 1;
-	struct redacted	 re = redact_path(redact_of(en->en_session), path,
-	    strlen(path));
+	struct redacted	 re = redact_path(redact_of(en->en_session,
+	    en->en_policy), path, strlen(path));
 
 	put_id(w, en, rq->rq_id);
 	jsonw_lit(w, "host");
@@ -375,7 +375,8 @@ put_outcome(struct jsonw *w, const struct engine *en,
     const struct request *rq, const struct msg_record_closed *mc,
     const struct answer *an, enum cut cut)
 {
-	const struct redact	*rd = redact_of(en->en_session);
+	const struct redact	*rd = redact_of(en->en_session,
+	    en->en_policy);
 	const struct blob	*asked = &rq->rq_body[0];
 	enum redact_media	 media[2];
 

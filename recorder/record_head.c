@@ -161,7 +161,8 @@ record_head(struct jsonw *w, const struct engine *en, int of_answer,
 		media = hd->hd_media;
 	} else if (len > 0) {
 		from = jsonw_len(w);
-		media = put_fields(w, redact_of(en->en_session), lines, len);
+		media = put_fields(w, redact_of(en->en_session,
+		    en->en_policy), lines, len);
 		if ((text = jsonw_since(w, from, &textlen)) != NULL)
 			head_keep(hd, en, media, lines, len, text, textlen);
 	}

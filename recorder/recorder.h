@@ -170,7 +170,7 @@ uint32_t	 follower_count(void);
 void		 redact_begin(void);
 void		 redact_commit(void);
 uint32_t	 redact_version(void);
-const struct redact *redact_of(const char *);
+const struct redact *redact_of(const char *, const char *);
 int		 recorder_parent_conf_redact(struct ipc *, const union msg *);
 int		 recorder_parent_conf_session(struct ipc *,
 		    const union msg *);

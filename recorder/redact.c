@@ -210,9 +210,12 @@ redact_may_lose(const char *session, const char *policy)
 	return 0;
 }
 
-/* What the policy of a session says of it. */
+/*
+ * What the policy of a session says of it.  That of a sandbox's is known by
+ * its engine; of an unknown one, "", all that any policy hides is hidden.
+ */
 const struct redact *
-redact_of(const char *session)
+redact_of(const char *session, const char *policy)
 {
 	const struct belongs	*be;
 	const struct hidden	*hi;
@@ -220,6 +223,6 @@ redact_of(const char *session)
 	if (TAILQ_EMPTY(&running.rs_list))
 		return NULL;
 	be = belongs_find(session);
-	hi = hidden_find(&running, be != NULL ? be->be_policy : "");
+	hi = hidden_find(&running, be != NULL ? be->be_policy : policy);
 	return hi != NULL ? hi->hi_names : NULL;
 }

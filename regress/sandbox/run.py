@@ -181,6 +181,25 @@ if "{then}" == "waits":
 
 
 @cases.case
+def redacted_by_its_policy():
+    """What another policy hides is no business of this session's."""
+    allow = f'allow host "{ORIGIN}" port {here.origin.port}'
+    conf, log = here.conf("user", f'''
+policy "mine" {{ {allow}
+    capture show {{ query token }} }}
+policy "other" {{ {allow}
+    capture redact {{ query q }} }}
+''')
+    for policy, path in (("mine", "/a?token=1&q=2&secret=[redacted]"),
+                         ("other", "/a?token=[redacted]&q=[redacted]"
+                          "&secret=[redacted]")):
+        done = here.sh("user", conf, f"curl -sS '{URL}/a?token=1&q=2&"
+                       "secret=3'", "-p", policy)
+        same(done.returncode, 0, done.stderr)
+        same(of_kind(log, "request_closed")[-1]["request"]["path"], path)
+
+
+@cases.case
 def names_stay_inside():
     """A name that tells a secret is answered here, and recorded."""
     conf, log = here.conf("user")
