@@ -40,6 +40,7 @@
 #include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -64,6 +65,8 @@
 #define BROKER_FD	(STDERR_FILENO + 1)
 #define WORKERS_MAX	64		/* connections that block at once */
 #define STACK_SIZE	(256 * 1024)
+#define MADE_MAX	256		/* connections that we remember */
+#define MADE_ADDR	128		/* bytes of an address */
 
 /* Headers in use do not have them: Linux 6.9 and 6.6. */
 #define THREAD_OF		O_EXCL		/* PIDFD_THREAD */
@@ -79,6 +82,46 @@ static int
 broker_check(uint64_t id)
 {
 	return ioctl(broker_listener, SECCOMP_IOCTL_NOTIF_ID_VALID, &id);
+}
+
+/*
+ * The last connections that were made, by socket and address.  A signal may
+ * interrupt a call while it is answered, and the kernel repeats it: the second
+ * is told what the first one did, and not that there is a connection already.
+ */
+struct made {
+	ino_t		 md_socket;
+	socklen_t	 md_len;
+	char		 md_addr[MADE_ADDR];
+};
+
+static pthread_mutex_t	made_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct made	made[MADE_MAX];
+static unsigned int	made_next;
+
+/* 1 if the same was made before. */
+static int
+made_add(const struct broker_call *bc)
+{
+	struct made	 md;
+	struct stat	 st;
+	size_t		 i;
+	int		 found = 0;
+
+	if (fstat(bc->bc_fd, &st) == -1 || bc->bc_len > sizeof(md.md_addr))
+		return 0;
+	/* With what lies between its members, for memcmp(3). */
+	memset(&md, 0, sizeof(md));
+	md.md_socket = st.st_ino;
+	md.md_len = bc->bc_len;
+	memcpy(md.md_addr, &bc->bc_addr, bc->bc_len);
+	pthread_mutex_lock(&made_lock);
+	for (i = 0; i < MADE_MAX && !found; i++)
+		found = memcmp(&made[i], &md, sizeof(md)) == 0;
+	if (!found)
+		made[made_next++ % MADE_MAX] = md;
+	pthread_mutex_unlock(&made_lock);
+	return found;
 }
 
 static void
@@ -152,6 +195,7 @@ broker_address(struct broker_call *bc, const struct seccomp_data *data)
 	bc->bc_len = len;
 	if (broker_read(bc->bc_tid, data->args[1], &bc->bc_addr, len) == -1)
 		return -1;
+	bc->bc_again = made_add(bc);
 	len = sizeof(domain);
 	if (getsockopt(bc->bc_fd, SOL_SOCKET, SO_DOMAIN, &domain,
 	    (socklen_t *)&len) == -1)
@@ -174,6 +218,10 @@ broker_connect(const struct seccomp_notif *req)
 	    broker_check(req->id) == -1 || connect(bc.bc_fd,
 	    (struct sockaddr *)&bc.bc_addr, bc.bc_len) == -1)
 		error = errno;
+	if (bc.bc_again && error == EISCONN)
+		error = 0;
+	else if (bc.bc_again && error == EALREADY)
+		error = EINPROGRESS;
 	if (bc.bc_target != -1)
 		close(bc.bc_target);
 	close(bc.bc_fd);

@@ -27,6 +27,7 @@ struct broker_call {
 	pid_t			 bc_tid;	/* who calls */
 	int			 bc_fd;		/* its socket */
 	int			 bc_target;	/* what it names, or -1 */
+	int			 bc_again;	/* it was asked for the same */
 	const char		*bc_home;	/* the sandbox's own, or NULL */
 	struct sockaddr_storage	 bc_addr;
 	socklen_t		 bc_len;

@@ -337,6 +337,32 @@ os.unlink("dead")
 
 
 @cases.case
+def under_signals():
+    """A signal that comes while the broker connects has the call repeated,
+    which is no second connection."""
+    have, _ = probe(place, "user", UNIX + """
+import signal
+s = socket.socket(socket.AF_UNIX)
+s.bind("/tmp/often")
+s.listen(100)
+signal.signal(signal.SIGALRM, lambda *_: None)
+signal.siginterrupt(signal.SIGALRM, False)
+signal.setitimer(signal.ITIMER_REAL, 0.0001, 0.0001)
+results = {}
+for i in range(1500):
+    c = socket.socket(socket.AF_UNIX)
+    error = c.connect_ex("/tmp/often")
+    results[error] = results.get(error, 0) + 1
+    if error == 0:
+        s.accept()[0].close()
+    c.close()
+signal.setitimer(signal.ITIMER_REAL, 0)
+say(sorted(results.items()))
+""")
+    same(have, [[0, 1500]])
+
+
+@cases.case
 def waiting():
     """Connections that wait for somebody to accept hold up no other, and
     complete when somebody does; signals interrupt them."""
