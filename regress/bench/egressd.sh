@@ -22,6 +22,7 @@
 
 CLASS=mint DESC="egressd: all processes, audit file on, 4 KiB capture on"
 . "$(dirname "$0")/_lib.sh"; meta "$@"
+install -m 600 "$EB_PKI/ca.key" "$EB_DIR/ca.key"
 cat > "$EB_DIR/egressd.conf" <<C
 uids 61200 - 61300
 audit file "$EB_DIR/audit.log"
@@ -32,7 +33,7 @@ policy "bench" { allow host "**" to private }
 session "bench" {
 	listen on 0.0.0.0 port $EB_PORT transparent
 	policy "bench"
-	ca certificate "$EB_PKI/ca.pem" key "$EB_PKI/ca.key"
+	ca certificate "$EB_PKI/ca.pem" key "$EB_DIR/ca.key"
 }
 C
 chmod 600 "$EB_DIR/egressd.conf"
