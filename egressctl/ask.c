@@ -79,8 +79,9 @@ decider_put(const cJSON *answer)
 	printf("%-10s", "question");
 	request_put_whole(stdout, json_get(question, "request"));
 	putchar('\n');
-	cJSON_ArrayForEach(message, json_get(question, "recent_messages"))
+	cJSON_ArrayForEach(message, json_get(question, "recent_messages")) {
 		put_line("message", json_get(message, "content"));
+	}
 	if (json_string(answer, "decision") != NULL)
 		put_line("decision", json_get(answer, "decision"));
 	else

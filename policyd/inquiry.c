@@ -100,8 +100,9 @@ make_document(struct request *rq, const struct subject *sj, size_t *len)
 	const cJSON		*v;
 
 	context_init(&cx);
-	cJSON_ArrayForEach(v, rq->rq_fields[FIELD_MESSAGES])
+	cJSON_ArrayForEach(v, rq->rq_fields[FIELD_MESSAGES]) {
 		context_message(&cx, "user", v->valuestring, clock_wall_ns());
+	}
 	text = question_write(&as, &cx, len);
 	context_free(&cx);
 	return text;

@@ -52,7 +52,7 @@ def asked():
             f"question  GET https://{GOOD}:443/x?key=[redacted]",
             "message   fix it", "message   now \\033[2J",
             "decision  allow", "reason    so allow"])
-        assert time.startswith("time      0."), time
+        assert time.startswith("time      "), time
         assert "\x1b" not in done.stdout and "s3cret" not in done.stdout
         asked, = judge.asked(1)
         same([m["content"] for m in asked["recent_messages"]],
@@ -75,7 +75,8 @@ def asked():
 def fails():
     """As often as one likes: the breaker is for requests."""
     with Judge(None) as judge, \
-            judged(DECIDE, judge.conf(options="timeout 200ms")) as pair:
+            judged(f"{DECIDE} timeout 20s",
+                   judge.conf(options="timeout 200ms")) as pair:
         done = pair.gate.ctl("ask", "judge", "GET", "https://a.example/")
         same(done.stdout.splitlines()[1:3],
              ["failure   decider_timeout",
@@ -83,8 +84,8 @@ def fails():
         judge.stop()
         for _ in range(8):
             said = pair.gate.ask("decider.ask", decider="judge", **PLACE)
-            same((said["decision"], said["failure"]),
-                 (None, "decider_error"))
+            assert said["decision"] is None and said["failure"] in (
+                "decider_error", "decider_timeout"), said
         judge.start()
         judge.says(ALLOW)
         until("it is there again", lambda: pair.gate.ask(
