@@ -278,21 +278,29 @@ def psql(name):
     as it likes to, which is no failure."""
     need(program("psql"))
     with Postgres() as server:
-        out, written = run_through(
-            WHO, """
+        kinds = {psql_once(name, server) for _ in range(3)}
+    assert ("request_closed", None) in kinds, kinds
+
+
+def psql_once(name, server):
+    """The kind and the reason of its record.  The server resets, as it does
+    not read the end of TLS; if that is here before the client's own end is,
+    nobody can tell it from a failure, and a busy machine does that at times."""
+    out, written = run_through(
+        WHO, """
 psql -Atc "select repeat('x', 100000), ssl from pg_stat_ssl
     where pid = pg_backend_pid()" "$TO" | tail -c 4
 """, work_for(WHO, **{"root.pem": authority().cert.read_bytes()}),
-            f'allow tcp host "{ORIGIN}" port {server.port}',
-            TO=f"host={ORIGIN} port={server.port} user=regress "
-            "dbname=postgres sslrootcert=root.pem sslmode=" +
-            ("verify-full" if name == "tls" else "disable"))
+        f'allow tcp host "{ORIGIN}" port {server.port}',
+        TO=f"host={ORIGIN} port={server.port} user=regress "
+        "dbname=postgres sslrootcert=root.pem sslmode=" +
+        ("verify-full" if name == "tls" else "disable"))
     same(out, "x|t\n" if name == "tls" else "x|f\n")
     final, = [r for r in written if r["kind"] in FINAL]
-    same((final["kind"], final["reason"], final["request"]["host"],
-          final["request"]["port"]),
-         ("request_closed", None, ORIGIN, server.port))
+    same((final["request"]["host"], final["request"]["port"]),
+         (ORIGIN, server.port))
     assert final["bytes_in"] > 100000, final
+    return final["kind"], final["reason"]
 
 
 cases.main()
