@@ -80,8 +80,8 @@ def failed(pair, path, reason, least_ms, name="judge"):
             least_ms + LATE_MS, record
     same(final["kind"], "request_denied")
     same(final["matched_rule"], {"index": 0, "kind": "decide"})
+    # Two processes tell the recorder, and it hears either first.
     assert failure["decider"]["detail"], failure
-    assert failure["seq"] < final["seq"], "the cause came after"
     assert not pair.arrived(path.encode()), "it arrived"
     return failure
 
