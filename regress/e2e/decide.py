@@ -70,9 +70,10 @@ def failed(pair, path, reason, least_ms, name="judge"):
     same(refused.get("egress-decision"), f"refuse, {reason}")
     assert f'"reason":"{reason}"'.encode() in refused.body, refused
     final = pair.gate.final(path=path)
-    failure, = [r for r in pair.gate.records()
-                if r["kind"] == "decider_failure" and
-                r["request"]["path"] == path]
+    # Two processes tell the recorder, and it hears either first.
+    failure, = until("the failure is recorded", lambda: [
+        r for r in pair.gate.records() if r["kind"] == "decider_failure" and
+        r["request"]["path"] == path])
     for record in (final, failure):
         same((record["reason"], record["decider"]["name"]), (reason, name))
         # Deadlines are kept by the clock of an event loop, which lags.
@@ -80,7 +81,6 @@ def failed(pair, path, reason, least_ms, name="judge"):
             least_ms + LATE_MS, record
     same(final["kind"], "request_denied")
     same(final["matched_rule"], {"index": 0, "kind": "decide"})
-    # Two processes tell the recorder, and it hears either first.
     assert failure["decider"]["detail"], failure
     assert not pair.arrived(path.encode()), "it arrived"
     return failure
