@@ -133,7 +133,7 @@ broker_answer(uint64_t id, int error)
 	(void)ioctl(broker_listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
 }
 
-/* Of the process that a thread is in. */
+/* The pid of the process that a thread is in. */
 static pid_t
 broker_process(pid_t tid)
 {

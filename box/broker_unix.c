@@ -159,7 +159,7 @@ unix_name(pid_t tid, const char *path, char *name, size_t size)
 	return 0;
 }
 
-/* What it is, looked up as the process would. */
+/* The file of that name, looked up as the process would. */
 static int
 unix_open(pid_t tid, const char *path)
 {

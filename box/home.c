@@ -115,7 +115,7 @@ home_prepare(struct box *bx)
 	close(home);
 }
 
-/* What is there before the command: places for what is shown. */
+/* Entries from before the command: places for what is shown. */
 static struct {
 	char	**names;
 	size_t	  count;

@@ -149,7 +149,7 @@ paths_home(struct box *bx)
 	bx->bx_covered[1] = users;
 }
 
-/* Of the caller's choice, in place of one that is gone at the end. */
+/* A home of the caller's choice, in place of one that is gone at the end. */
 void
 paths_kept_home(struct box *bx, const char *named)
 {
@@ -173,7 +173,7 @@ paths_is_writable(const struct box *bx, const char *dir)
 	return 0;
 }
 
-/* One name more of a way: a link goes before what is left of it. */
+/* Walk one name further: a link goes before what is left of the way. */
 static void
 paths_step(const struct box *bx, const char *given, const char *name,
     char *at, char *rest)
