@@ -304,7 +304,7 @@ broker_run(void)
 {
 	broker_listener = broker_receive();
 	close(BROKER_FD);
-	/* Who asked waits for us: a kernel that knows this wakes sooner. */
+	/* The caller waits for us: a kernel that knows this wakes sooner. */
 	(void)ioctl(broker_listener, NOTIF_SET_FLAGS, NOTIF_SYNC_WAKE_UP);
 	broker_idle = 1;
 	broker_work(NULL);
@@ -365,7 +365,7 @@ broker_attend(const struct box *bx, int listener)
 		err(BOX_FAILED, "broker");
 	close(listener);
 	close(bx->bx_brokerfd);
-	/* It may look into what runs by exec(2); we came by fork(2). */
+	/* The broker may look into what exec(2) runs; we came by fork(2). */
 	if (prctl(PR_SET_DUMPABLE, 1, 0, 0, 0) == -1)
 		err(BOX_FAILED, "broker");
 	if (connect(-1, NULL, 0) != -1 || errno != EBADF)

@@ -228,7 +228,7 @@ static const struct sock_filter native_sockets[] = {
 	ALLOW,
 };
 
-/* One filter of what is for either set of numbers. */
+/* Install a filter: native system call numbers, and 32-bit ones. */
 static int
 confine_filter(const struct sock_filter *native, size_t nnative,
     const struct sock_filter *compat, size_t ncompat, unsigned int flags)

@@ -56,7 +56,7 @@ relay_new(int from, int to, int sock)
 	rl->rl_from = from;
 	rl->rl_to = to;
 	rl->rl_socket = sock;
-	/* Of our end alone: the command's is another open file. */
+	/* Our end alone does not block: the command's is another file. */
 	if (fcntl(from == sock ? to : from, F_SETFL, O_NONBLOCK) == -1)
 		err(BOX_FAILED, "pipe");
 	return rl;
@@ -75,7 +75,7 @@ relay_forget(struct relay *rl)
 	rl->rl_from = -1;
 }
 
-/* What to wait for; a descriptor of -1 is for poll(2) to ignore. */
+/* The next event to wait for; poll(2) ignores a descriptor of -1. */
 void
 relay_wants(const struct relay *rl, struct pollfd *pfd)
 {

@@ -135,7 +135,7 @@ root_private(const struct mnt *mn, const struct box *bx)
 	for (i = 0; i < NITEMS(var_dirs); i++)
 		mnt_bind(mn, var_dirs[i], var_dirs[i], MNT_SYSTEM);
 	root_apt(mn);
-	/* One in /opt would be seen beside the command's. */
+	/* A home in /opt would be seen beside the command's. */
 	for (i = 0; i < NITEMS(bx->bx_covered); i++)
 		if ((home = bx->bx_covered[i]) != NULL &&
 		    access(home, F_OK) == 0)

@@ -61,7 +61,7 @@ stdio_is_plain_device(int fd, dev_t dev)
 		case 9:			/* urandom */
 			return 1;
 		}
-	/* Who holds the other side of a terminal types for its user. */
+	/* The master side of a terminal types for its user. */
 	return isatty(fd) && ioctl(fd, TIOCGPTN, &number) == -1;
 }
 
@@ -80,7 +80,7 @@ stdio_is_plain_socket(int fd)
 	    type == SOCK_DGRAM || type == SOCK_SEQPACKET);
 }
 
-/* What it is that the sandbox must not have, or NULL. */
+/* The kind of a descriptor that the sandbox must not have, or NULL. */
 static const char *
 stdio_refused(int fd, int flags, const struct stat *st)
 {
@@ -136,7 +136,7 @@ stdio_pipe(struct box *bx, int fd)
 {
 	int	 ends[2];
 
-	/* One socket has one order of what is written to it. */
+	/* A socket keeps the order of what is written to it. */
 	if (fd == STDERR_FILENO && bx->bx_stdio[STDOUT_FILENO] != -1 &&
 	    stdio_same_socket(fd, STDOUT_FILENO)) {
 		bx->bx_stdio[fd] = bx->bx_stdio[STDOUT_FILENO];

@@ -96,7 +96,7 @@ log_level_parse(const char *word)
 	return -1;
 }
 
-/* What is before the text of each line. */
+/* The mark and name that stand before the text of each line. */
 size_t
 log_begin(enum log_level level, char *buf, size_t size)
 {
