@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * egressd-box is the hand inside a local sandbox.  The caller runs it with
@@ -209,7 +195,7 @@ box_options(struct box *bx, int argc, char **argv)
 	home_prepare(bx);
 }
 
-/* Both ends of the sandbox's life, and the pair between them. */
+/* Start the first process of the sandbox and wait for its end. */
 static int
 box_start(struct box *bx)
 {
@@ -247,7 +233,7 @@ main(int argc, char **argv)
 {
 	struct box	 bx = {
 		.bx_engine = -1, .bx_uid = geteuid(), .bx_gid = getegid(),
-		.bx_trust = { -1, -1, -1 }
+		.bx_trust = { [0 ... TRUST_KIND_MAX - 1] = -1 }
 	};
 
 	signal(SIGCHLD, SIG_DFL);

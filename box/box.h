@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * What the files of egressd-box share.  box.c tells the story.
@@ -30,7 +16,8 @@
 #include <stdint.h>
 
 #include "imsg.h"
-#include "msgtab.h"
+#include "role.h"
+#include "words.h"
 
 /* Exit codes, as env(1) has them. */
 #define BOX_FAILED	125		/* ours, not the command's */
@@ -46,13 +33,12 @@
 #define BOX_ADDRESS4	"198.18.0.1"
 #define BOX_ADDRESS6	"fd65:6772:6573:7364::1"
 
-/* What a machine may have set against us. */
+/* Settings of a machine that forbid user namespaces. */
 #define BOX_USERNS_HINT	"see user.max_user_namespaces, "		\
 			"kernel.unprivileged_userns_clone, "		\
 			"kernel.apparmor_restrict_unprivileged_userns"
 
 #define BOX_TRUST_DIR	"/etc/egressd-trust"
-#define BOX_LISTENERS	16
 #define BOX_STDIO	3		/* standard input, output and error */
 
 #define NITEMS(a)	(sizeof(a) / sizeof((a)[0]))
@@ -60,8 +46,8 @@
 /* A path of the host that the sandbox sees, by its real name. */
 struct box_path {
 	char		*bp_path;
-	const char	*bp_on;		/* its name in there, mostly the same */
-	const char	*bp_given;	/* by the caller; NULL: it stands there */
+	const char	*bp_on;		/* its path in the sandbox */
+	const char	*bp_given;	/* by the caller, or NULL */
 	int		 bp_write;
 	int		 bp_fd;		/* as root.c found it */
 };
@@ -174,10 +160,12 @@ void	 mnt_bind_real(int, const char *, uint64_t);
 void	 mnt_fs(const char *, const char *, const char *, const char *,
 	    uint64_t);
 void	 mnt_tmpfs(const char *, const char *);
+int	 mnt_tmpfs_fd(int, const char *);
 void	 mnt_read_only(const char *);
 void	 mnt_hide(const char *);
 void	 mnt_mkdir(const char *, mode_t);
 void	 mnt_write(const char *, const void *, size_t);
+void	 mnt_write_all(int, const char *, const void *, size_t);
 void	 mnt_begin(struct mnt *);
 void	 mnt_end(struct mnt *);
 
@@ -188,6 +176,9 @@ void	 root_etc(const struct mnt *, const struct box *);
 
 /* root_apt.c */
 void	 root_apt(const struct mnt *);
+
+/* root_nss.c */
+void	 root_nss(const struct box *);
 
 /* root_trust.c: files that the sandbox has in /etc besides the host's. */
 #define ETC_ADDED	8
@@ -214,6 +205,7 @@ void	 confine_calls(void);
 int	 confine_connect(void);
 
 /* home.c */
+int	 home_enter(int, const char *);
 void	 home_prepare(struct box *);
 void	 home_begin(const struct box *);
 void	 home_say_lost(const struct box *);
@@ -226,8 +218,8 @@ enum job_word {
 	JOB_EXITED,		/* with this code */
 	JOB_KILLED,		/* by this signal */
 	JOB_STOPPED,
-	JOB_CHECK,		/* is it still? */
-	JOB_STAYS,		/* yes, and this is its group */
+	JOB_CHECK,		/* is the command still stopped? */
+	JOB_STAYS,		/* it is; flags about its group */
 	JOB_SIGNAL,		/* pass this one on */
 	JOB_CONTINUE
 };
@@ -238,7 +230,7 @@ enum job_word {
 struct job_message {
 	uint8_t	 jm_word;
 	uint8_t	 jm_value;
-	uint8_t	 jm_epoch;	/* of a check, and of its answer */
+	uint8_t	 jm_epoch;	/* ties an answer to its check */
 };
 
 int	 job_run(struct box *, int, pid_t);

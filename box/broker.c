@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * A process beside box runs this while the command does: connect(2) of all
@@ -77,7 +63,7 @@ static int		broker_listener;
 static atomic_int	broker_idle;
 static const char	*broker_home;
 
-/* 0 if the call is still waiting for its answer: its pid is not another's. */
+/* 0 if the call still waits for its answer, so its pid was not reused. */
 static int
 broker_check(uint64_t id)
 {
@@ -99,7 +85,7 @@ static pthread_mutex_t	made_lock = PTHREAD_MUTEX_INITIALIZER;
 static struct made	made[MADE_MAX];
 static unsigned int	made_next;
 
-/* 1 if the same was made before. */
+/* Remember a connection; 1 if the same was made before. */
 static int
 made_add(const struct broker_call *bc)
 {
@@ -110,7 +96,7 @@ made_add(const struct broker_call *bc)
 
 	if (fstat(bc->bc_fd, &st) == -1 || bc->bc_len > sizeof(md.md_addr))
 		return 0;
-	/* With what lies between its members, for memcmp(3). */
+	/* memcmp(3) compares the padding, too. */
 	memset(&md, 0, sizeof(md));
 	md.md_socket = st.st_ino;
 	md.md_len = bc->bc_len;
@@ -129,7 +115,7 @@ broker_answer(uint64_t id, int error)
 {
 	struct seccomp_notif_resp	 resp = { .id = id, .error = -error };
 
-	/* A call that was interrupted is nobody's any more. */
+	/* Fails if the call was interrupted meanwhile. */
 	(void)ioctl(broker_listener, SECCOMP_IOCTL_NOTIF_SEND, &resp);
 }
 
@@ -203,7 +189,7 @@ broker_address(struct broker_call *bc, const struct seccomp_data *data)
 	return domain == AF_UNIX ? broker_unix(bc) : 0;
 }
 
-/* 0, or why not. */
+/* Make the connection for the caller; 0 or an errno. */
 static int
 broker_connect(const struct seccomp_notif *req)
 {
@@ -228,7 +214,7 @@ broker_connect(const struct seccomp_notif *req)
 	return error;
 }
 
-/* The filter's other end, which the command's process sends when it has it. */
+/* The listener of the filter, sent by the process that installed it. */
 static int
 broker_receive(void)
 {
@@ -280,7 +266,7 @@ broker_work(void *arg)
 	}
 }
 
-/* Up to a number that is only reached by who does it on purpose. */
+/* One worker more, up to a number that only abuse reaches. */
 static void
 broker_hire(void)
 {
@@ -304,7 +290,7 @@ broker_run(void)
 {
 	broker_listener = broker_receive();
 	close(BROKER_FD);
-	/* The caller waits for us: a kernel that knows this wakes sooner. */
+	/* Optional: the kernel wakes us on the caller's processor. */
 	(void)ioctl(broker_listener, NOTIF_SET_FLAGS, NOTIF_SYNC_WAKE_UP);
 	broker_idle = 1;
 	broker_work(NULL);
@@ -373,7 +359,7 @@ broker_attend(const struct box *bx, int listener)
 		    "(see kernel.yama.ptrace_scope, egressctl run -U)");
 }
 
-/* Nothing of a run is to be left when box has ended. */
+/* The broker must not outlive box. */
 void
 broker_stop(struct box *bx)
 {

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * egressd-box runs this: its channel to the engine of its session.  The
@@ -113,21 +99,19 @@ gate_go(struct box *bx, const char *session)
 static int
 gate_take(struct box *bx, struct imsg *im)
 {
-	const struct msg_desc	*md = msg_find(im->type);
+	char			 why[256];
+	const struct msg_way	 mw = { ROLE_ENGINE, ROLE_BOX, S_OPEN, why,
+	    sizeof(why) };
 	union msg		 m;
-	size_t			 len = ibuf_size(&im->data);
 
-	if (md == NULL || !(md->md_from & R_ENGINE) || !(md->md_to & R_BOX) ||
-	    !(md->md_states & S_OPEN))
-		errx(BOX_FAILED, "the gate sent message %u", im->type);
-	if (len < md->md_min || len > md->md_max ||
-	    (md->md_fd == FD_MUST) != (im->fd != IMSG_FD_NONE) ||
-	    md->md_get(&im->data, &m) == -1)
-		errx(BOX_FAILED, "the gate sent a malformed %s", md->md_name);
+	if (msg_take(&mw, im, &m) == NULL)
+		errx(BOX_FAILED, "the gate broke the protocol: %s", why);
 	if (im->type == MSG_BOX_GO) {
 		gate_go(bx, m.box_go.session);
 		return 1;
 	}
+	if (im->type != MSG_BOX_TRUST)
+		errx(BOX_FAILED, "the gate sent message %u", im->type);
 	gate_trust(bx, m.box_trust.kind, imsg_get_fd(im));
 	return 0;
 }

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * egressd-box runs this: the command's home.  By default that is an empty one,
@@ -36,8 +22,8 @@
 
 #define LOST_SHOWN	5	/* names, of all that are gone */
 
-/* The next part of a path, in a directory that may be another's by now. */
-static int
+/* Make and open a directory, following no link put there meanwhile. */
+int
 home_enter(int dir, const char *name)
 {
 	if (mkdirat(dir, name, 0700) == -1 && errno != EEXIST)
@@ -115,7 +101,7 @@ home_prepare(struct box *bx)
 	close(home);
 }
 
-/* Entries from before the command: places for what is shown. */
+/* Entries of the home before the command ran, made by box. */
 static struct {
 	char	**names;
 	size_t	  count;

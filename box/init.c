@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The sandbox's first process runs this.  It makes the file system while the
@@ -103,7 +89,7 @@ init_reap(struct init *in)
 	}
 }
 
-/* Groups that do not live in here have the number 0. */
+/* A process group outside of this pid namespace has the number 0. */
 static void
 init_check(struct init *in)
 {
@@ -120,7 +106,7 @@ init_check(struct init *in)
 	init_tell(in, JOB_STAYS, flags);
 }
 
-/* After a stop the terminal goes back to the group in here that had it. */
+/* After a stop, give the terminal back to the group that had it. */
 static void
 init_continue(struct init *in)
 {

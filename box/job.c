@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * egressd-box runs this from the command's start to its end: it stands in
@@ -42,8 +28,8 @@ struct job {
 	struct box	*jo_box;
 	int		 jo_init;	/* to the sandbox's first process */
 	int		 jo_signals;
-	int		 jo_wake;	/* the command, when we are woken */
-	uint8_t		 jo_epoch;	/* how often we were woken */
+	int		 jo_wake;	/* continue the command on SIGCONT */
+	uint8_t		 jo_epoch;	/* how often SIGCONT came */
 	int		 jo_gate_lost;
 	int		 jo_done;
 	struct job_message jo_end;
@@ -106,18 +92,18 @@ job_signal(struct job *jo)
 	if (read(jo->jo_signals, &si, sizeof(si)) != sizeof(si))
 		err(BOX_FAILED, "signalfd");
 	if (si.ssi_signo == SIGCONT) {
-		/* Sent to our group, so one of its own has not seen it. */
+		/* A command in a group of its own has not seen it. */
 		if (jo->jo_wake)
 			job_tell(jo, JOB_CONTINUE, 0);
 		jo->jo_wake = 0;
 		jo->jo_epoch++;
 	} else if (si.ssi_code <= 0) {
-		/* From a process; what the kernel sends, it sends to all. */
+		/* Sent by a process; the terminal's go to all by themselves. */
 		job_tell(jo, JOB_SIGNAL, si.ssi_signo);
 	}
 }
 
-/* It has nothing more to say, so whatever this is, it is the end. */
+/* The engine has no more to say: anything to read is its end. */
 static void
 job_gate(struct job *jo)
 {
@@ -127,7 +113,7 @@ job_gate(struct job *jo)
 	warnx("the gate is gone: connections are refused from now on");
 }
 
-/* A shell in the sandbox may have left the terminal with a group of its own. */
+/* Take the terminal back from a group of the sandbox that is gone. */
 static void
 job_restore_terminal(int tty)
 {
@@ -156,7 +142,7 @@ job_end(struct job *jo, pid_t init)
 	}
 	if (jo->jo_end.jm_word == JOB_EXITED)
 		return jo->jo_end.jm_value;
-	/* Die of what it died of, as the shell expects. */
+	/* Die of the command's signal, as the shell expects. */
 	sigaction(sig, &sa, NULL);
 	sigemptyset(&set);
 	sigaddset(&set, sig);

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The sandbox's first process runs this, with root's rights in the outer user
@@ -43,7 +29,7 @@
 #define EMPTY_FILE	"/.empty"
 #define EMPTY_DIR	"/.none"
 
-/* A descriptor of what is there, or -1. */
+/* Open a path below a root for use in mounts; -1 with errno. */
 static int
 mnt_open(int root, const char *path, uint64_t links)
 {
@@ -55,14 +41,14 @@ mnt_open(int root, const char *path, uint64_t links)
 	return syscall(SYS_openat2, root, path, &how, sizeof(how));
 }
 
-/* From the host, by its real name; ELOOP if it has become another's. */
+/* Open a path of the host; ELOOP if a link has come to stand in it. */
 int
 mnt_open_real(const struct mnt *mn, const char *path)
 {
 	return mnt_open(mn->mn_host, path, RESOLVE_NO_SYMLINKS);
 }
 
-/* With its parents. */
+/* Make a directory and its parents. */
 void
 mnt_mkdir(const char *path, mode_t mode)
 {
@@ -97,7 +83,7 @@ mnt_touch(const char *path)
 	close(fd);
 }
 
-/* Something that this can be mounted on. */
+/* Make what the descriptor can be mounted on: a file or directory. */
 void
 mnt_target(int fd, const char *target)
 {
@@ -142,7 +128,7 @@ mnt_bind_fd(int fd, const char *target, uint64_t attr)
 	close(tree);
 }
 
-/* On a target that is there, by its real name. */
+/* Mount on a target that exists and has no link in its path. */
 void
 mnt_bind_real(int fd, const char *target, uint64_t attr)
 {
@@ -156,7 +142,7 @@ mnt_bind_real(int fd, const char *target, uint64_t attr)
 	close(tree);
 }
 
-/* From the host.  What it does not have, the sandbox does not have. */
+/* Mount a path of the host; nothing if the host does not have it. */
 void
 mnt_bind(const struct mnt *mn, const char *source, const char *target,
     uint64_t attr)
@@ -173,24 +159,35 @@ mnt_bind(const struct mnt *mn, const char *source, const char *target,
 	close(fd);
 }
 
-/* A file system of the sandbox's own; option may be NULL. */
-void
-mnt_fs(const char *type, const char *target, const char *key,
+/* Not mounted anywhere yet; option may be NULL. */
+static int
+mnt_new(const char *type, const char *target, const char *key,
     const char *value, uint64_t attr)
 {
 	int	 fs, mnt;
 
-	mnt_mkdir(target, 0755);
 	if ((fs = fsopen(type, FSOPEN_CLOEXEC)) == -1 || (key != NULL &&
 	    fsconfig(fs, FSCONFIG_SET_STRING, key, value, 0) == -1) ||
 	    fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == -1 ||
 	    (mnt = fsmount(fs, FSMOUNT_CLOEXEC, attr)) == -1)
 		err(BOX_FAILED, "sandbox: %s on %s", type, target);
+	close(fs);
+	return mnt;
+}
+
+/* A file system of the sandbox's own; option may be NULL. */
+void
+mnt_fs(const char *type, const char *target, const char *key,
+    const char *value, uint64_t attr)
+{
+	int	 mnt;
+
+	mnt_mkdir(target, 0755);
+	mnt = mnt_new(type, target, key, value, attr);
 	if (move_mount(mnt, "", AT_FDCWD, target,
 	    MOVE_MOUNT_F_EMPTY_PATH) == -1)
 		err(BOX_FAILED, "sandbox: mount %s", target);
 	close(mnt);
-	close(fs);
 }
 
 void
@@ -199,7 +196,19 @@ mnt_tmpfs(const char *target, const char *mode)
 	mnt_fs("tmpfs", target, "mode", mode, MNT_PLAIN);
 }
 
-/* What is mounted beneath it stays as it is. */
+/* Mount a tmpfs on an open directory; returns the new one. */
+int
+mnt_tmpfs_fd(int dir, const char *name)
+{
+	int	 mnt = mnt_new("tmpfs", name, "mode", "700", MNT_PLAIN);
+
+	if (move_mount(mnt, "", dir, "", MOVE_MOUNT_F_EMPTY_PATH |
+	    MOVE_MOUNT_T_EMPTY_PATH) == -1)
+		err(BOX_FAILED, "sandbox: mount %s", name);
+	return mnt;
+}
+
+/* This mount only, not those beneath it. */
 void
 mnt_read_only(const char *path)
 {
@@ -209,7 +218,7 @@ mnt_read_only(const char *path)
 		err(BOX_FAILED, "sandbox: %s read-only", path);
 }
 
-/* Put nothing in its place, if it is there. */
+/* Cover a path with an empty file or directory, if it exists. */
 void
 mnt_hide(const char *path)
 {
@@ -225,7 +234,7 @@ mnt_hide(const char *path)
 	close(fd);
 }
 
-static void
+void
 mnt_write_all(int fd, const char *path, const void *data, size_t len)
 {
 	const char	*p = data;

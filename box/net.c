@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * egressd-box runs this before there is a command, in the sandbox's network
@@ -48,7 +34,6 @@
 
 #define PORT_DNS		53
 #define BACKLOG			1024
-#define FENCE_LACKING		2	/* its exit code for a poor kernel */
 #define LOG_BYTES		256	/* of a refused packet */
 
 /* Without redirection these arrive, and no others. */
@@ -102,7 +87,7 @@ net_address(struct netlink *nl, const struct net_address *na)
 	return netlink_talk(nl);
 }
 
-/* Without the preferred source a packet would come from where it goes to. */
+/* A preferred source, or each packet would come from its destination. */
 static int
 net_route(struct netlink *nl, const struct net_address *na)
 {
@@ -121,7 +106,7 @@ net_route(struct netlink *nl, const struct net_address *na)
 	return netlink_talk(nl);
 }
 
-/* For what the sandbox is no less tight without. */
+/* A setting that may fail: the sandbox is as tight without. */
 static void
 net_sysctl(const char *path, const char *value)
 {
@@ -256,7 +241,7 @@ net_unlisten(struct box *bx)
 		close(bx->bx_listeners[--bx->bx_nlisteners].bl_fd);
 }
 
-/* The fence runs with our rights over this namespace and nothing of ours. */
+/* The fence has our rights here, but no descriptor or variable of ours. */
 static int
 net_fence(const struct box *bx)
 {

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * egressd-box runs this: the two user namespaces.
@@ -27,8 +13,6 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
-#include <linux/capability.h>
-
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -39,6 +23,7 @@
 #include <unistd.h>
 
 #include "box.h"
+#include "caps.h"
 
 static void
 ns_write(const char *path, const char *text)
@@ -51,7 +36,7 @@ ns_write(const char *path, const char *text)
 	close(fd);
 }
 
-/* One user and one group: inside they are called so, outside so. */
+/* Map one uid and gid: inner, outer. */
 static void
 ns_map(uid_t uid, uid_t outer_uid, gid_t gid, gid_t outer_gid)
 {
@@ -109,18 +94,11 @@ ns_no_cgroups(void)
 void
 ns_drop(void)
 {
-	struct __user_cap_header_struct	 head = {
-		_LINUX_CAPABILITY_VERSION_3, 0
-	};
-	struct __user_cap_data_struct	 none[_LINUX_CAPABILITY_U32S_3];
-	int				 cap;
+	const char	*what;
 
-	memset(none, 0, sizeof(none));
-	for (cap = 0; prctl(PR_CAPBSET_READ, cap, 0, 0, 0) != -1; cap++)
-		if (prctl(PR_CAPBSET_DROP, cap, 0, 0, 0) == -1)
-			err(BOX_FAILED, "capability %d", cap);
+	if ((what = caps_bound()) != NULL || (what = caps_drop()) != NULL)
+		err(BOX_FAILED, "dropping %s", what);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1 ||
-	    syscall(SYS_capset, &head, none) == -1 ||
 	    prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == -1)
 		err(BOX_FAILED, "dropping privileges");
 }

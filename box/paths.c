@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * egressd-box runs this with the caller's rights, before any namespace: which
@@ -49,7 +35,7 @@ paths_add(struct box *bx, char *real, int writable)
 	bp[bx->bx_npaths++].bp_write = writable;
 }
 
-/* By the caller's word; that it must not be is an error. */
+/* A path that the caller names; one that must not be shown is an error. */
 void
 paths_expose(struct box *bx, const char *path, int writable)
 {
@@ -94,7 +80,7 @@ paths_cwd(struct box *bx, const char *named)
 		paths_add(bx, bx->bx_cwd, 1);
 }
 
-/* In a directory of the host, where none can be made that is missing. */
+/* Whether a path lies in a tree of the host's, where box makes nothing. */
 static int
 paths_is_shown(const char *path)
 {
@@ -149,7 +135,7 @@ paths_home(struct box *bx)
 	bx->bx_covered[1] = users;
 }
 
-/* A home of the caller's choice, in place of one that is gone at the end. */
+/* A home that the caller names, which outlives the sandbox. */
 void
 paths_kept_home(struct box *bx, const char *named)
 {
@@ -173,7 +159,7 @@ paths_is_writable(const struct box *bx, const char *dir)
 	return 0;
 }
 
-/* Walk one name further: a link goes before what is left of the way. */
+/* One name further; the target of a link is put before the rest. */
 static void
 paths_step(const struct box *bx, const char *given, const char *name,
     char *at, char *rest)
@@ -235,7 +221,7 @@ paths_check_link(const struct box *bx, const char *given)
 	errx(BOX_FAILED, "cannot expose %s: too many links", given);
 }
 
-/* To be called when all is known that the sandbox may write to. */
+/* Called last, when all that the sandbox may write to is known. */
 void
 paths_check_links(const struct box *bx)
 {

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * egressd-box runs this from the command's start to its end: bytes between a
@@ -40,7 +26,7 @@
 struct relay {
 	int	 rl_from;		/* -1 when it has ended */
 	int	 rl_to;
-	int	 rl_socket;		/* one of the two, never closed */
+	int	 rl_socket;		/* from or to, not ours to close */
 	size_t	 rl_off;
 	size_t	 rl_len;
 	char	 rl_buf[RELAY_SIZE];
@@ -56,7 +42,7 @@ relay_new(int from, int to, int sock)
 	rl->rl_from = from;
 	rl->rl_to = to;
 	rl->rl_socket = sock;
-	/* Our end alone does not block: the command's is another file. */
+	/* Only our end of the pipe: the command's has flags of its own. */
 	if (fcntl(from == sock ? to : from, F_SETFL, O_NONBLOCK) == -1)
 		err(BOX_FAILED, "pipe");
 	return rl;

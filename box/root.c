@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The sandbox's first process runs this before there is a command: the file
@@ -162,7 +148,7 @@ root_dev(const struct mnt *mn, const struct box *bx)
 		mnt_bind(mn, bx->bx_tty, "/dev/console", MNT_DEVICES);
 }
 
-/* 1 if others may not read it: neither may the sandbox of who can. */
+/* 1 if not everybody may read it: then the sandbox may not, either. */
 int
 root_is_secret(const struct stat *st)
 {
@@ -171,7 +157,7 @@ root_is_secret(const struct stat *st)
 	return (st->st_mode & need) != need;
 }
 
-/* kcore, kmsg, slabinfo, sysrq-trigger, and what kernels will think of. */
+/* Hide what only root may read in /proc: kcore, kmsg and later ones. */
 static void
 root_proc_secrets(void)
 {
@@ -194,7 +180,7 @@ root_proc_secrets(void)
 	closedir(dir);
 }
 
-/* Of our own process numbers: the host's processes are not in it. */
+/* /proc of the sandbox's pid namespace, without the host's processes. */
 static void
 root_proc(void)
 {
@@ -329,6 +315,7 @@ root_build(const struct box *bx)
 	root_proc();
 	root_etc(&mn, bx);
 	root_exposed(&mn, bx);
+	root_nss(bx);
 	root_hide_kernel(bx);
 	mnt_read_only("/etc");
 	mnt_end(&mn);

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The sandbox's first process runs this before there is a command: the
@@ -23,6 +9,7 @@
  *	Chromium and its kin read a directory of files; the last one wins
  *	Firefox reads one file; ours takes the place of the host's
  *
+ * Others on NSS have a database in the home (root_nss.c).
  * All traffic ends at the gate, so what a host's policy says of roots has no
  * meaning in there.
  */
@@ -63,6 +50,8 @@ static const char *const trust_names[TRUST_KIND_MAX] = {
 	[TRUST_CA] = CA,
 	[TRUST_BUNDLE] = BUNDLE,
 	[TRUST_JAVA] = BOX_TRUST_DIR "/ca.jks",
+	[TRUST_NSS_CERTS] = BOX_TRUST_DIR "/cert9.db",
+	[TRUST_NSS_KEYS] = BOX_TRUST_DIR "/key4.db",
 };
 
 #define CHROMIUM(dir)	{ dir "/policies/managed/zz-egressd.json", NULL }
@@ -80,7 +69,7 @@ const struct etc_added etc_added[ETC_ADDED] = {
 	{ "apt/apt.conf.d/zz-egressd", "APT::Sandbox::User \"root\";\n" },
 };
 
-/* The CA's file comes back, as text. */
+/* Write the trust files; returns the text of the CA's. */
 static char *
 trust_write(const struct box *bx)
 {

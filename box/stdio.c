@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * egressd-box runs this before any namespace: what the command gets as its
@@ -65,7 +51,7 @@ stdio_is_plain_device(int fd, dev_t dev)
 	return isatty(fd) && ioctl(fd, TIOCGPTN, &number) == -1;
 }
 
-/* Raw, packet and netlink sockets would do as harm through a pipe, too. */
+/* Raw, packet and netlink sockets do harm even through a pipe. */
 static int
 stdio_is_plain_socket(int fd)
 {
@@ -186,7 +172,7 @@ stdio_detach(struct box *bx)
 			stdio_pipe(bx, fd);
 }
 
-/* In box: the command's ends are the sandbox's alone. */
+/* In box: close the command's ends. */
 void
 stdio_leave(struct box *bx)
 {
@@ -197,7 +183,7 @@ stdio_leave(struct box *bx)
 			(void)close(bx->bx_stdio[fd]);
 }
 
-/* In the sandbox: nothing there holds a socket or a relay's end. */
+/* In the sandbox: close sockets and the relays' ends. */
 void
 stdio_enter(const struct box *bx)
 {

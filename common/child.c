@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * Every child runs this.  It trusts the parent and nobody else, so a bad
@@ -42,6 +28,20 @@ static uint64_t			 life;		/* of the daemon */
 static uint64_t			 generation;	/* running */
 static uint64_t			 candidate;	/* being prepared */
 
+/*
+ * The programs were replaced under a daemon that goes on: by an upgrade, most
+ * likely.  Nothing that the two have to say to each other would be safe.
+ */
+static void
+check_version(const char *version)
+{
+	if (strcmp(version, msg_version) == 0)
+		return;
+	log_errorx("this program is of %s, and who started it of %s: restart "
+	    "the daemon", msg_version, version);
+	exit(CHILD_OTHER_VERSION);
+}
+
 /* Who we are.  Everything after this message is read in confinement. */
 int
 child_parent_boot(struct ipc *ip, const union msg *m)
@@ -49,6 +49,7 @@ child_parent_boot(struct ipc *ip, const union msg *m)
 	const struct msg_boot	*mb = &m->boot;
 	struct identity		 id = { mb->uid, mb->gid, mb->chroot };
 
+	check_version(mb->version);
 	if (mb->role != self->ch_role)
 		return ipc_bad(ip, "role %u is not ours", mb->role);
 	if (log_level_name(mb->log_level) == NULL)
@@ -79,7 +80,7 @@ child_parent_channel(struct ipc *ip, const union msg *m)
 	int	 fd = ipc_take_fd(ip);
 
 	if (fd == -1) {
-		/* Without this channel the peer's EOF ends what it was for. */
+		/* The lost end is closed: the peer sees it and gives up. */
 		log_warnx("channel to %s: no free descriptor",
 		    role_name(m->channel.peer));
 		return 0;
@@ -180,7 +181,7 @@ child_peer_gone(struct ipc *ip, const char *why)
 {
 	if (why != NULL)
 		fatalx("bad message from %s: %s", ip->ip_name, why);
-	/* It has died, or all end: the parent knows which. */
+	/* The peer has died, or the daemon ends: the parent knows. */
 	log_debug("%s has closed", ip->ip_name);
 	exit(0);
 }
@@ -281,7 +282,8 @@ child_main(const struct child *ch, int argc, char *argv[])
 	child_parent->ip_state = S_BOOT;
 	child_parent->ip_gone = child_parent_gone;
 	if (ipc_read_one(child_parent) == -1)
-		fatalx("start: %s", child_parent->ip_why);
+		fatalx("start: %s (this program is of %s)",
+		    child_parent->ip_why, msg_version);
 	event_base_dispatch(child_base);
 	fatalx("event loop ended");
 }

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * What all children have in common: how they start, how they are configured
@@ -25,7 +11,8 @@
 #include "ipc.h"
 #include "sandbox.h"
 
-#define CHILD_FD	3	/* the channel to the parent */
+#define CHILD_FD		3	/* the channel to the parent */
+#define CHILD_OTHER_VERSION	3	/* its exit status, if it is of one */
 
 struct child {
 	enum role		 ch_role;
@@ -33,7 +20,7 @@ struct child {
 	const ipc_handler	*ch_handlers;
 	/* Before confinement: load what a library would look for later. */
 	void			(*ch_warm)(void);
-	/* Another process is at the other end of this descriptor. */
+	/* A side channel: the peer is at the descriptor's other end. */
 	int			(*ch_channel)(const struct msg_channel *, int);
 	/*
 	 * A generation: begin, the slice by way of ch_handlers, then weigh
@@ -43,7 +30,7 @@ struct child {
 	int			(*ch_weigh)(char *, size_t);
 	void			(*ch_commit)(void);
 	void			(*ch_abort)(void);
-	/* The parent has closed the channel: the last thing to do. */
+	/* The parent has closed its channel: clean up before exit. */
 	void			(*ch_stop)(void);
 };
 

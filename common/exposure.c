@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * box and egressctl run this with the caller's rights and environment, and
@@ -50,7 +36,7 @@ static const struct {
 	{ "/etc",	0, "it holds the host's secrets" },
 };
 
-/* Visible anyway, and not to be written because a shell stands there. */
+/* Shown anyway, and not writable only because a shell stands there. */
 static const char *const system_trees[] = {
 	"/bin", "/boot", "/etc", "/gnu", "/lib", "/lib32", "/lib64", "/libx32",
 	"/nix", "/sbin", "/usr",
@@ -103,7 +89,7 @@ exposure_why_not(const char *path)
 	return NULL;
 }
 
-/* In a home, what may hold keys; a project is elsewhere. */
+/* Places in a home that may hold keys, where no project is. */
 static const struct {
 	const char	*path;
 	int		 tree;
@@ -156,7 +142,7 @@ exposure_why_not_near(const char *cwd, const char *home)
 	return NULL;
 }
 
-/* The caller's home is the caller's, whatever home the command gets. */
+/* Homes are the caller's here, not the one that the command gets. */
 const char *
 exposure_why_not_cwd(const char *cwd, const char *user_home, int as_root)
 {

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The imsg interface of OpenBSD: typed messages and descriptors over a
@@ -172,7 +158,7 @@ ibuf_get_n64(struct ibuf *b, uint64_t *v)
 	return 0;
 }
 
-/* A descriptor that leaves with the byte of that number. */
+/* A descriptor, sent along with byte number `at' of the stream. */
 struct imsg_fd {
 	TAILQ_ENTRY(imsg_fd)	 entry;
 	int			 fd;
@@ -194,7 +180,7 @@ struct imsgbuf {
 	size_t			 rlen;		/* bytes in rbuf */
 	size_t			 rpos;		/* of these, consumed */
 	int			 fds[2];
-	size_t			 fdend[2];	/* its message begins before */
+	size_t			 fdend[2];	/* fds[i] came before this */
 	size_t			 nfds;
 };
 

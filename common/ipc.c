@@ -1,24 +1,8 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
- * Every process runs this.  The peer is trusted with nothing: a message
- * reaches its handler only if the table allows it from that peer, to this
- * process, in this state, at that length, with or without a descriptor, and
- * if it decodes to the last byte.
+ * Every process runs this, but not box.  The peer is trusted with nothing: a
+ * message reaches its handler only if msg_take() finds no fault with it.
  */
 
 #include <sys/socket.h>
@@ -27,6 +11,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -62,7 +47,7 @@ ipc_new(struct event_base *base, int fd, enum role me, enum role peer,
 	    ipc_on_read, ip);
 	event_assign(&ip->ip_wev, base, fd, EV_WRITE, ipc_on_write, ip);
 	event_assign(&ip->ip_more, base, -1, 0, ipc_on_more, ip);
-	/* Nobody is heard before the parent, and nobody stops hearing it. */
+	/* The parent's channel has priority over all others. */
 	event_priority_set(&ip->ip_rev, peer == ROLE_PARENT ? 0 : 1);
 	event_priority_set(&ip->ip_wev, peer == ROLE_PARENT ? 0 : 1);
 	event_priority_set(&ip->ip_more, peer == ROLE_PARENT ? 0 : 1);
@@ -71,7 +56,7 @@ ipc_new(struct event_base *base, int fd, enum role me, enum role peer,
 	return ip;
 }
 
-/* Safe within a handler of the same channel: the end waits for its return. */
+/* Within a handler of the same channel, freed when the handler returns. */
 void
 ipc_free(struct ipc *ip)
 {
@@ -109,28 +94,14 @@ ipc_take_fd(struct ipc *ip)
 	return fd >= 0 ? fd : -1;
 }
 
-static int
-ipc_check(struct ipc *ip, const struct msg_desc *md, const struct imsg *im)
+/* Only what its header and the table say: fields may hold secrets. */
+static void
+ipc_trace(const struct ipc *ip, const char *way, const struct msg_desc *md,
+    size_t len, bool fd)
 {
-	size_t	 len = ibuf_size(&im->data);
-
-	if (!(md->md_from & (1U << ip->ip_peer)))
-		return ipc_bad(ip, "%s is not for %s to send", md->md_name,
-		    role_name(ip->ip_peer));
-	if (!(md->md_to & (1U << ip->ip_me)))
-		return ipc_bad(ip, "%s is not for %s to receive", md->md_name,
-		    role_name(ip->ip_me));
-	if (!(md->md_states & ip->ip_state))
-		return ipc_bad(ip, "%s in state 0x%02x, legal in 0x%02x",
-		    md->md_name, ip->ip_state, md->md_states);
-	if (len < md->md_min || len > md->md_max)
-		return ipc_bad(ip, "%s of %zu bytes, want %zu to %zu",
-		    md->md_name, len, md->md_min, md->md_max);
-	if (md->md_fd == FD_NEVER && im->fd != IMSG_FD_NONE)
-		return ipc_bad(ip, "%s with a descriptor", md->md_name);
-	if (md->md_fd == FD_MUST && im->fd == IMSG_FD_NONE)
-		return ipc_bad(ip, "%s without a descriptor", md->md_name);
-	return 0;
+	if (log_get_level() >= LOG_LVL_TRACE)
+		log_trace("%s %s: %s, %zu bytes%s", way, ip->ip_name,
+		    md->md_name, len, fd ? ", a descriptor" : "");
 }
 
 /* The handler has said what is wrong; say with which message. */
@@ -147,16 +118,16 @@ ipc_refused(struct ipc *ip, const struct msg_desc *md)
 static int
 ipc_dispatch(struct ipc *ip)
 {
+	const struct msg_way	 mw = { ip->ip_peer, ip->ip_me, ip->ip_state,
+	    ip->ip_why, sizeof(ip->ip_why) };
 	const struct msg_desc	*md;
+	size_t			 len = ibuf_size(&ip->ip_imsg.data);
 	union msg		 m;
 	int			 rv;
 
-	if ((md = msg_find(ip->ip_imsg.type)) == NULL)
-		return ipc_bad(ip, "unknown message %u", ip->ip_imsg.type);
-	if (ipc_check(ip, md, &ip->ip_imsg) == -1)
+	if ((md = msg_take(&mw, &ip->ip_imsg, &m)) == NULL)
 		return -1;
-	if (md->md_get(&ip->ip_imsg.data, &m) == -1)
-		return ipc_bad(ip, "%s does not decode", md->md_name);
+	ipc_trace(ip, "from", md, len, ip->ip_imsg.fd >= 0);
 	if (ip->ip_handlers[md->md_type] == NULL)
 		return ipc_bad(ip, "%s is not served here", md->md_name);
 	ip->ip_busy = 1;
@@ -298,7 +269,7 @@ ipc_on_write(evutil_socket_t fd, short what, void *arg)
 		ip->ip_write_due = 1;
 		event_add(&ip->ip_wev, NULL);
 	}
-	/* Last, as its owner may free the channel. */
+	/* Last, as ip_drained may free the channel. */
 	if (ip->ip_congested &&
 	    imsgbuf_queuelen(&ip->ip_buf) <= IPC_LOW_WATER) {
 		ip->ip_congested = 0;
@@ -327,23 +298,25 @@ ipc_compose(struct ipc *ip, uint32_t type, int fd, const union msg *m)
 	if ((b = imsg_open(&ip->ip_buf, type, 0)) == NULL ||
 	    md->md_put(b, m) == -1 || imsg_close(&ip->ip_buf, fd) == -1)
 		fatal("%s: %s", __func__, md->md_name);
+	ipc_trace(ip, "to", md, ip->ip_buf.out.wpos - ip->ip_buf.begin -
+	    IMSG_HEADER_SIZE, fd != -1);
 
 	queued = imsgbuf_queuelen(&ip->ip_buf);
 	if (queued > IPC_QUEUE_MAX) {
-		/* Its owner hears of it in a turn of its own. */
+		/* ip_gone is called from the loop, not from here. */
 		ip->ip_stuck = 1;
 		ipc_ask_turn(ip);
 	}
 	if (queued > IPC_HIGH_WATER)
 		ip->ip_congested = 1;
-	/* At the end of this turn, with what else it brings; see on_write. */
+	/* Written at the end of this turn, with what is queued till then. */
 	if (!ip->ip_write_due) {
 		ip->ip_write_due = 1;
 		event_active(&ip->ip_wev, EV_WRITE, 1);
 	}
 }
 
-/* Now, not at the end of the turn.  1: all is out, 0: not yet. */
+/* Write now, not at the end of the turn.  1: all is out, 0: not yet. */
 int
 ipc_push(struct ipc *ip)
 {
@@ -374,20 +347,21 @@ ipc_read_one(struct ipc *ip)
 		if (n == 0 || (n == -1 && errno != EAGAIN))
 			return ipc_bad(ip, "end of file");
 	}
-	/* What came with it waits for the loop. */
+	/* Messages read along with this one wait for the loop. */
 	ipc_ask_turn(ip);
 	return n;
 }
 
 /*
- * When there is no event loop any more: handle what a peer has sent, as much
- * as its socket can hold, should it still be there and talk on.  The channel
- * stays for its owner to free.
+ * Handle what a peer has sent, as much as its socket can hold, should it still
+ * be there and talk on: when there is no event loop any more, or when somebody
+ * asks about it now.  -1: the peer is at fault.  The channel stays for its
+ * owner to free.
  */
-void
+int
 ipc_read_rest(struct ipc *ip)
 {
-	int	 i, n;
+	int	 i, n = 0;
 
 	for (i = 0; i < IPC_REST_READS; i++) {
 		while ((n = ipc_next(ip)) == 1 && !ip->ip_closed)
@@ -395,4 +369,5 @@ ipc_read_rest(struct ipc *ip)
 		if (n != 0 || imsgbuf_read(&ip->ip_buf) != 1)
 			break;
 	}
+	return n == -1 ? -1 : 0;
 }

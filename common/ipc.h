@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * A channel between two of our processes: imsg on libevent, with every
@@ -35,7 +21,7 @@
 #define IPC_REST_READS	64		/* of a peer at the end */
 #define IPC_HIGH_WATER	(256 * 1024)	/* bytes queued: stop producing */
 #define IPC_LOW_WATER	(64 * 1024)	/* bytes queued: go on */
-#define IPC_QUEUE_MAX	(8 * 1024 * 1024)	/* bytes queued: peer is stuck */
+#define IPC_QUEUE_MAX	(8 * 1024 * 1024)	/* queued: peer is stuck */
 
 struct ipc;
 
@@ -88,7 +74,7 @@ int		 ipc_take_fd(struct ipc *);
 int		 ipc_push(struct ipc *);
 int		 ipc_flush(struct ipc *);
 int		 ipc_read_one(struct ipc *);
-void		 ipc_read_rest(struct ipc *);
+int		 ipc_read_rest(struct ipc *);
 void		 ipc_compose(struct ipc *, uint32_t, int, const union msg *);
 
 /*

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The streaming JSON writer; see jsonw.h.  Runs in the recorder, policyd,
@@ -153,7 +139,7 @@ odd_of16(const uint8_t *s)
 	    (bytes16)(v == '\\');
 }
 
-/* Whether 32 bytes need no thought. */
+/* Whether 32 bytes need no escape. */
 static inline int
 is_plain32(const uint8_t *s)
 {
@@ -205,7 +191,7 @@ copy_plain(char *to, const uint8_t *s, size_t len)
 		if ((odd = odd_of8(s + i)) != 0)
 			return i + (size_t)__builtin_ctzll(odd) / 8;
 	}
-	/* The last few, together with some that are known. */
+	/* The last 8 bytes, some of them looked at a second time. */
 	if (i > 0 && odd_of8(s + len - 8) == 0) {
 		memcpy(to + len - 8, s + len - 8, 8);
 		return len;
@@ -365,7 +351,7 @@ jsonw_end(struct jsonw *w)
 	jsonw_putc(w, state & JSONW_OBJECT ? '}' : ']');
 }
 
-/* Why no member can begin here. */
+/* Fail with the reason why no member can begin here. */
 void
 jsonw_no_member(struct jsonw *w)
 {
@@ -373,7 +359,7 @@ jsonw_no_member(struct jsonw *w)
 	    "key without a value" : "key outside an object");
 }
 
-/* With the comma before it, if one is due. */
+/* Begin a member: the comma before it, if one is due. */
 static void
 jsonw_member(struct jsonw *w)
 {

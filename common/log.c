@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * Every process runs this.  The text may hold bytes that an agent or an
@@ -30,14 +16,12 @@
 
 #include "log.h"
 
-static const struct {
-	const char	*name;
-	int		 priority;
-} levels[LOG_LVL_MAX] = {
-	[LOG_LVL_ERROR] = { "error", LOG_ERR },
-	[LOG_LVL_WARN] = { "warn", LOG_WARNING },
-	[LOG_LVL_INFO] = { "info", LOG_INFO },
-	[LOG_LVL_DEBUG] = { "debug", LOG_DEBUG },
+static const int	 priorities[LOG_LVL_MAX] = {
+	[LOG_LVL_ERROR] = LOG_ERR,
+	[LOG_LVL_WARN] = LOG_WARNING,
+	[LOG_LVL_INFO] = LOG_INFO,
+	[LOG_LVL_DEBUG] = LOG_DEBUG,
+	[LOG_LVL_TRACE] = LOG_DEBUG,
 };
 
 static const char	*log_name = "egressd";
@@ -72,28 +56,10 @@ log_set_sink(void (*sink)(enum log_level, const char *))
 	log_sink = sink;
 }
 
-const char *
-log_level_name(unsigned int level)
-{
-	return level < LOG_LVL_MAX ? levels[level].name : NULL;
-}
-
 int
 log_level_priority(unsigned int level)
 {
-	return level < LOG_LVL_MAX ? levels[level].priority : LOG_ERR;
-}
-
-/* -1 for a word that is no level. */
-int
-log_level_parse(const char *word)
-{
-	int	 i;
-
-	for (i = 0; i < LOG_LVL_MAX; i++)
-		if (strcmp(word, levels[i].name) == 0)
-			return i;
-	return -1;
+	return level < LOG_LVL_MAX ? priorities[level] : LOG_ERR;
 }
 
 /* The mark and name that stand before the text of each line. */
@@ -103,7 +69,7 @@ log_begin(enum log_level level, char *buf, size_t size)
 	int	 len;
 
 	if (log_marks)
-		len = snprintf(buf, size, "<%d>%s: ", levels[level].priority,
+		len = snprintf(buf, size, "<%d>%s: ", priorities[level],
 		    log_name);
 	else
 		len = snprintf(buf, size, "%s: ", log_name);
@@ -181,6 +147,12 @@ void
 log_debug(const char *fmt, ...)
 {
 	LOG_VA(LOG_LVL_DEBUG, 0);
+}
+
+void
+log_trace(const char *fmt, ...)
+{
+	LOG_VA(LOG_LVL_TRACE, 0);
 }
 
 void

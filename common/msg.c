@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * Every process runs this: encoders and decoders, unfolded from msgtab.h.
@@ -25,6 +11,8 @@
 #include <string.h>
 
 #include "msg.h"
+
+const char	 msg_version[] = "egressd " EGRESSD_VERSION;
 
 /* What text costs beyond its bytes: the length before, the NUL after. */
 #define STR_OVERHEAD	(sizeof(uint16_t) + 1)
@@ -105,40 +93,41 @@ get_end(struct ibuf *b)
 	return -1;
 }
 
-#define PUT_U8(n)	if (ibuf_add_n8(b, m->n) == -1) return -1;
-#define PUT_U16(n)	if (ibuf_add_n16(b, m->n) == -1) return -1;
-#define PUT_U32(n)	if (ibuf_add_n32(b, m->n) == -1) return -1;
-#define PUT_U64(n)	if (ibuf_add_n64(b, m->n) == -1) return -1;
-#define PUT_STR(n, max)	if (put_str(b, m->n, max) == -1) return -1;
-#define PUT_BYTES(n, max) if (put_bytes(b, &m->n, max) == -1) return -1;
-#define GET_U8(n)	if (ibuf_get_n8(b, &m->n) == -1) return -1;
-#define GET_U16(n)	if (ibuf_get_n16(b, &m->n) == -1) return -1;
-#define GET_U32(n)	if (ibuf_get_n32(b, &m->n) == -1) return -1;
-#define GET_U64(n)	if (ibuf_get_n64(b, &m->n) == -1) return -1;
-#define GET_STR(n, max)	if (get_str(b, &m->n, max) == -1) return -1;
-#define GET_BYTES(n, max) if (get_bytes(b, &m->n, max) == -1) return -1;
-
-#define S(x)								\
+#define U8(n)		if (ibuf_add_n8(b, m->n) == -1) return -1;
+#define U16(n)		if (ibuf_add_n16(b, m->n) == -1) return -1;
+#define U32(n)		if (ibuf_add_n32(b, m->n) == -1) return -1;
+#define U64(n)		if (ibuf_add_n64(b, m->n) == -1) return -1;
+#define STR(n, max)	if (put_str(b, m->n, max) == -1) return -1;
+#define BYTES(n, max)	if (put_bytes(b, &m->n, max) == -1) return -1;
+#define FIELDS(x, ...)							\
 int									\
 msg_##x##_put(struct ibuf *b, const struct msg_##x *m)			\
 {									\
 	(void)b, (void)m;						\
-	FIELDS_##x(PUT_U8, PUT_U16, PUT_U32, PUT_U64, PUT_STR, PUT_BYTES) \
+	__VA_ARGS__							\
 	return 0;							\
-}									\
-									\
-int									\
-msg_##x##_get(struct ibuf *b, struct msg_##x *m)			\
-{									\
-	(void)m;							\
-	FIELDS_##x(GET_U8, GET_U16, GET_U32, GET_U64, GET_STR, GET_BYTES) \
-	return get_end(b);						\
 }									\
 									\
 static int								\
 union_##x##_put(struct ibuf *b, const union msg *m)			\
 {									\
 	return msg_##x##_put(b, &m->x);					\
+}
+#include "msg_rows.h"
+
+#define U8(n)		if (ibuf_get_n8(b, &m->n) == -1) return -1;
+#define U16(n)		if (ibuf_get_n16(b, &m->n) == -1) return -1;
+#define U32(n)		if (ibuf_get_n32(b, &m->n) == -1) return -1;
+#define U64(n)		if (ibuf_get_n64(b, &m->n) == -1) return -1;
+#define STR(n, max)	if (get_str(b, &m->n, max) == -1) return -1;
+#define BYTES(n, max)	if (get_bytes(b, &m->n, max) == -1) return -1;
+#define FIELDS(x, ...)							\
+int									\
+msg_##x##_get(struct ibuf *b, struct msg_##x *m)			\
+{									\
+	(void)m;							\
+	__VA_ARGS__							\
+	return get_end(b);						\
 }									\
 									\
 static int								\
@@ -146,36 +135,40 @@ union_##x##_get(struct ibuf *b, union msg *m)				\
 {									\
 	return msg_##x##_get(b, &m->x);					\
 }
-MSG_STRUCTS(S)
-#undef S
+#include "msg_rows.h"
 
-#define LEN_U8(n)	+ sizeof(uint8_t)
-#define LEN_U16(n)	+ sizeof(uint16_t)
-#define LEN_U32(n)	+ sizeof(uint32_t)
-#define LEN_U64(n)	+ sizeof(uint64_t)
-#define MIN_STR(n, max)	+ STR_OVERHEAD
-#define MAX_STR(n, max)	+ STR_OVERHEAD + (max)
-#define MIN_BYTES(n, max) + sizeof(uint16_t)
-#define MAX_BYTES(n, max) + sizeof(uint16_t) + (max)
-#define MIN_LEN(x)							\
-	(0 FIELDS_##x(LEN_U8, LEN_U16, LEN_U32, LEN_U64, MIN_STR, MIN_BYTES))
-#define MAX_LEN(x)							\
-	(0 FIELDS_##x(LEN_U8, LEN_U16, LEN_U32, LEN_U64, MAX_STR, MAX_BYTES))
+/* The smallest and the largest length of each list. */
+enum {
+#define U8(n)		+ sizeof(uint8_t)
+#define U16(n)		+ sizeof(uint16_t)
+#define U32(n)		+ sizeof(uint32_t)
+#define U64(n)		+ sizeof(uint64_t)
+#define STR(n, max)	+ STR_OVERHEAD
+#define BYTES(n, max)	+ sizeof(uint16_t)
+#define FIELDS(x, ...)	MIN_##x = 0 __VA_ARGS__,
+#include "msg_rows.h"
+#define U8(n)		+ sizeof(uint8_t)
+#define U16(n)		+ sizeof(uint16_t)
+#define U32(n)		+ sizeof(uint32_t)
+#define U64(n)		+ sizeof(uint64_t)
+#define STR(n, max)	+ STR_OVERHEAD + (max)
+#define BYTES(n, max)	+ sizeof(uint16_t) + (max)
+#define FIELDS(x, ...)	MAX_##x = 0 __VA_ARGS__,
+#include "msg_rows.h"
+};
 
 static const struct msg_desc msg_table[MSG_MAX] = {
-#define M(type, x, from, to, fd, states)				\
+#define MSG(type, x, from, to, fd, states)				\
 	[MSG_##type] = { #type, MSG_##type, from, to, states, fd,	\
-	    MIN_LEN(x), MAX_LEN(x), union_##x##_get, union_##x##_put },
-	MSG_TABLE(M)
-#undef M
+	    MIN_##x, MAX_##x, union_##x##_get, union_##x##_put },
+#include "msg_rows.h"
 };
 
 /* Every message must fit in the channel's read buffer. */
-#define M(type, x, ...)							\
-_Static_assert(MAX_LEN(x) <= IMSG_MAX_SIZE - IMSG_HEADER_SIZE,		\
-    "message " #type " is too large");
-MSG_TABLE(M)
-#undef M
+#define FIELDS(x, ...)							\
+_Static_assert(MAX_##x <= IMSG_MAX_SIZE - IMSG_HEADER_SIZE,		\
+    "a message with the fields " #x " is too large");
+#include "msg_rows.h"
 
 const struct msg_desc *
 msg_find(uint32_t type)

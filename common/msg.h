@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * What msgtab.h unfolds to: a struct for each list of fields, a pair of
@@ -33,32 +19,24 @@ struct msg_bytes {
 	size_t		 len;
 };
 
-#define MSG_U8(n)	uint8_t n;
-#define MSG_U16(n)	uint16_t n;
-#define MSG_U32(n)	uint32_t n;
-#define MSG_U64(n)	uint64_t n;
-#define MSG_STR(n, max)	const char *n;
-#define MSG_BYTES(n, max) struct msg_bytes n;
-#define S(x)								\
+#define U8(n)		uint8_t n;
+#define U16(n)		uint16_t n;
+#define U32(n)		uint32_t n;
+#define U64(n)		uint64_t n;
+#define STR(n, max)	const char *n;
+#define BYTES(n, max)	struct msg_bytes n;
+#define FIELDS(x, ...)							\
 struct msg_##x {							\
-	FIELDS_##x(MSG_U8, MSG_U16, MSG_U32, MSG_U64, MSG_STR, MSG_BYTES) \
+	__VA_ARGS__							\
 };									\
 int	 msg_##x##_put(struct ibuf *, const struct msg_##x *);		\
 int	 msg_##x##_get(struct ibuf *, struct msg_##x *);
-MSG_STRUCTS(S)
-#undef S
-#undef MSG_U8
-#undef MSG_U16
-#undef MSG_U32
-#undef MSG_U64
-#undef MSG_STR
-#undef MSG_BYTES
+#include "msg_rows.h"
 
 /* A received message.  Text and bytes lie in the channel's read buffer. */
 union msg {
-#define S(x) struct msg_##x x;
-	MSG_STRUCTS(S)
-#undef S
+#define FIELDS(x, ...) struct msg_##x x;
+#include "msg_rows.h"
 };
 
 struct msg_desc {
@@ -74,7 +52,25 @@ struct msg_desc {
 	int		(*md_put)(struct ibuf *, const union msg *);
 };
 
+/* Between whom a message goes, and where it is told what is wrong with it. */
+struct msg_way {
+	enum role	 mw_from;
+	enum role	 mw_to;
+	uint32_t	 mw_state;	/* one of S_* */
+	char		*mw_why;
+	size_t		 mw_size;
+};
+
+/* A program of another version may have another table. */
+extern const char	 msg_version[];
+
 /* NULL for a number that is no message. */
 const struct msg_desc	*msg_find(uint32_t);
+/*
+ * Check and decode; NULL and why if the sender is at fault.  Also with
+ * FD_MUST imsg_get_fd() may have none, see enum msg_fd.
+ */
+const struct msg_desc	*msg_take(const struct msg_way *, struct imsg *,
+			    union msg *);
 
 #endif /* MSG_H */

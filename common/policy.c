@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * Policies: how they are made, and the walk over their rules.  Whoever asks
@@ -25,24 +11,11 @@
 
 #include "log.h"
 #include "policy.h"
+#include "reasons.h"
 #include "urlpath.h"
 
 #define PORT_HTTP	80
 #define PORT_HTTPS	443
-
-const char *
-rule_kind_name(uint32_t kind)
-{
-	static const char *const	 names[RULE_KIND_MAX] = {
-		[RULE_ALLOW] = "allow",
-		[RULE_DENY] = "deny",
-		[RULE_PASS] = "pass",
-		[RULE_DECIDE] = "decide",
-		[RULE_NARROW] = "narrow",
-	};
-
-	return kind < RULE_KIND_MAX ? names[kind] : NULL;
-}
 
 static void *
 policy_alloc(size_t size)
@@ -70,6 +43,7 @@ policy_new(const char *name)
 	struct policy	*pl = policy_alloc(sizeof(*pl));
 
 	strlcpy(pl->pl_name, name, sizeof(pl->pl_name));
+	option_presets(policy_table, &pl->pl_options);
 	return pl;
 }
 
@@ -85,7 +59,7 @@ policy_add(struct policy *pl, enum rule_kind kind)
 		fatal("policy");
 	ru->ru_index = pl->pl_nrules;
 	ru->ru_kind = kind;
-	ru->ru_body = UINT64_MAX;
+	option_presets(rule_table, ru);
 	for (i = 0; i < COND_KIND_MAX; i++)
 		TAILQ_INIT(&ru->ru_conditions[i]);
 	pl->pl_rules[pl->pl_nrules++] = ru;
@@ -158,7 +132,7 @@ policy_free(struct policy *pl)
 	free(pl);
 }
 
-/* A prefix that was cut off would be another, wider one. */
+/* All or nothing: a prefix that is cut off would be a wider one. */
 int
 rule_nets(const struct rule *ru, char *buf, size_t size)
 {
@@ -183,12 +157,14 @@ rule_opens(const struct rule *ru)
 	return ru->ru_kind == RULE_ALLOW || ru->ru_kind == RULE_PASS;
 }
 
-/* Whether a rule wants to know more than host, port and scheme. */
-static int
+int
 rule_reads(const struct rule *ru)
 {
-	return !TAILQ_EMPTY(&ru->ru_conditions[COND_METHOD]) ||
-	    !TAILQ_EMPTY(&ru->ru_conditions[COND_PATH]);
+#define RULE_READS(kind, ...)						\
+	if (!TAILQ_EMPTY(&ru->ru_conditions[COND_##kind]))		\
+		return 1;
+#include "policy_rows.h"
+	return 0;
 }
 
 /* The port of a rule that names none. */
@@ -199,7 +175,7 @@ usual_port(const struct rule *ru, const struct policy_request *pr)
 	case RULE_ALLOW:
 		if (ru->ru_tcp)
 			return 0;
-		/* URL_TCP may turn out to be either. */
+		/* A connection (URL_TCP) may turn out to be http or https. */
 		return (pr->pr_port == PORT_HTTP &&
 		    pr->pr_scheme != URL_HTTPS &&
 		    ru->ru_scheme != SCHEME_HTTPS) ||
@@ -239,18 +215,6 @@ scheme_matches(const struct rule *ru, enum url_scheme scheme)
 	    (ru->ru_scheme == SCHEME_HTTP) == (scheme == URL_HTTP);
 }
 
-static int
-method_matches(const struct rule *ru, const char *method)
-{
-	const struct conditions	*methods = &ru->ru_conditions[COND_METHOD];
-	const struct condition	*co;
-
-	TAILQ_FOREACH(co, methods, co_entry)
-		if (strcmp(co->co_text, method) == 0)
-			return 1;
-	return TAILQ_EMPTY(methods);
-}
-
 /* Of the path that is being looked at; none (ur_n is 0) until a rule asks. */
 static struct urlpath_readings	 readings;
 
@@ -260,12 +224,24 @@ is_nocase(const struct condition *co)
 	return strcmp(co->co_value, PATH_NOCASE) == 0;
 }
 
-/* In how many readings a rule's path condition is met, if that matters. */
+/* In how many readings of a request a condition is met, if that matters. */
 enum meets {
 	MEETS_NOT,
 	MEETS_SOME,
 	MEETS_ALL
 };
+
+static enum meets
+method_meets(const struct rule *ru, const struct policy_request *pr)
+{
+	const struct conditions	*methods = &ru->ru_conditions[COND_METHOD];
+	const struct condition	*co;
+
+	TAILQ_FOREACH(co, methods, co_entry)
+		if (strcmp(co->co_text, pr->pr_method) == 0)
+			return MEETS_ALL;
+	return TAILQ_EMPTY(methods) ? MEETS_ALL : MEETS_NOT;
+}
 
 static enum meets
 condition_meets(const struct rule *ru, const struct condition *co)
@@ -284,7 +260,7 @@ condition_meets(const struct rule *ru, const struct condition *co)
 }
 
 static enum meets
-path_meets(const struct rule *ru, const char *path)
+path_meets(const struct rule *ru, const struct policy_request *pr)
 {
 	const struct conditions	*paths = &ru->ru_conditions[COND_PATH];
 	const struct condition	*co;
@@ -292,13 +268,28 @@ path_meets(const struct rule *ru, const char *path)
 
 	if (TAILQ_EMPTY(paths))
 		return MEETS_ALL;
-	if (strcmp(path, "*") == 0 ||
-	    (readings.ur_n == 0 && urlpath_read(&readings, path) == -1))
+	if (strcmp(pr->pr_path, "*") == 0 ||
+	    (readings.ur_n == 0 && urlpath_read(&readings, pr->pr_path) == -1))
 		return rule_opens(ru) ? MEETS_NOT : MEETS_SOME;
 	TAILQ_FOREACH(co, paths, co_entry)
 		if ((one = condition_meets(ru, co)) > best)
 			best = one;
 	return best;
+}
+
+/* The condition that is met least decides. */
+static enum meets
+rule_meets(const struct rule *ru, const struct policy_request *pr)
+{
+	enum meets	 one, worst = MEETS_ALL;
+
+#define RULE_READS(kind, word, where, values, meets)			\
+	if ((one = meets(ru, pr)) < worst)				\
+		worst = one;						\
+	if (worst == MEETS_NOT)						\
+		return MEETS_NOT;
+#include "policy_rows.h"
+	return worst;
 }
 
 const char *
@@ -347,24 +338,24 @@ ask(struct policy_verdict *pv, const struct rule *opens)
 	unsigned int	 i;
 
 	pv->pv_scope = VERDICT_ONCE;
-	if (pv->pv_asks > JUDGES_MAX) {
-		deny(pv, pv->pv_judges[0], "decider_error");
+	if (pv->pv_asks > ASKING_MAX) {
+		deny(pv, pv->pv_asking[0], REASON_DECIDER_ERROR);
 		pv->pv_asks = 0;
 		return;
 	}
 	deny(pv, opens != NULL && opens->ru_kind == RULE_DECIDE ? opens :
-	    pv->pv_judges[0], "decider_error");
+	    pv->pv_asking[0], REASON_DECIDER_ERROR);
 	pv->pv_opens = opens;
 	pv->pv_body = opens == NULL ? UINT64_MAX : opens->ru_body;
 	for (i = 0; i < pv->pv_asks; i++)
-		pv->pv_body = least(pv->pv_body, pv->pv_judges[i]->ru_body);
+		pv->pv_body = least(pv->pv_body, pv->pv_asking[i]->ru_body);
 }
 
 static void
-add_judge(struct policy_verdict *pv, const struct rule *ru)
+add_asking(struct policy_verdict *pv, const struct rule *ru)
 {
-	if (pv->pv_asks < JUDGES_MAX)
-		pv->pv_judges[pv->pv_asks] = ru;
+	if (pv->pv_asks < ASKING_MAX)
+		pv->pv_asking[pv->pv_asks] = ru;
 	pv->pv_asks++;
 }
 
@@ -376,12 +367,12 @@ conclude(const struct policy *pl, const struct rule *ru,
 	int	 opens = ru == NULL ? pl->pl_allow : rule_opens(ru);
 
 	if (ru != NULL && ru->ru_kind == RULE_DECIDE) {
-		add_judge(pv, ru);
+		add_asking(pv, ru);
 		ask(pv, ru);
 	} else if (!opens) {
 		pv->pv_asks = 0;
-		deny(pv, ru, ru == NULL ? "default_deny" :
-		    "matched_deny_rule");
+		deny(pv, ru, ru == NULL ? REASON_DEFAULT_DENY :
+		    REASON_MATCHED_DENY_RULE);
 	} else if (pv->pv_asks > 0)
 		ask(pv, ru);
 	else {
@@ -403,17 +394,18 @@ evaluate_request(const struct policy *pl, const struct policy_request *pr,
 	while ((ru = hosts_next(&hw)) != NULL) {
 		if (!scheme_matches(ru, pr->pr_scheme) || !port_matches(ru, pr))
 			continue;
-		/* Even if it does not match: another request might. */
-		if (rule_reads(ru))
+		meets = MEETS_ALL;
+		if (rule_reads(ru)) {
+			/* Another request to this host might match. */
 			pv->pv_scope = VERDICT_ONCE;
-		if (!method_matches(ru, pr->pr_method) ||
-		    (meets = path_meets(ru, pr->pr_path)) == MEETS_NOT)
-			continue;
-		/* A decider can open only what the rule is about for sure. */
+			if ((meets = rule_meets(ru, pr)) == MEETS_NOT)
+				continue;
+		}
+		/* Met in some readings only, a decide rule is asked as well. */
 		if (ru->ru_kind != RULE_NARROW &&
 		    (ru->ru_kind != RULE_DECIDE || meets == MEETS_ALL))
 			break;
-		add_judge(pv, ru);
+		add_asking(pv, ru);
 	}
 	conclude(pl, ru, pv);
 }
@@ -449,7 +441,7 @@ evaluate_connection(const struct policy *pl, const struct policy_request *pr,
 			else if (ru->ru_kind == RULE_DENY)
 				break;
 			else
-				add_judge(pv, ru);
+				add_asking(pv, ru);
 		} else if (!looks && (ru->ru_tcp || ru->ru_kind == RULE_PASS))
 			break;
 		else if (!ru->ru_tcp || ru->ru_kind == RULE_DECIDE) {
@@ -476,6 +468,17 @@ policy_evaluate(const struct policy *pl, const struct policy_request *pr,
 		evaluate_request(pl, pr, pv);
 }
 
+/* All that a rule wants of a request but its path. */
+static int
+all_but_path(const struct rule *ru, const struct policy_request *pr)
+{
+#define RULE_READS(kind, word, where, values, meets)			\
+	if (COND_##kind != COND_PATH && meets(ru, pr) == MEETS_NOT)	\
+		return 0;
+#include "policy_rows.h"
+	return scheme_matches(ru, pr->pr_scheme) && port_matches(ru, pr);
+}
+
 const struct rule *
 policy_missed(const struct policy *pl, const struct policy_request *pr)
 {
@@ -484,8 +487,7 @@ policy_missed(const struct policy *pl, const struct policy_request *pr)
 
 	hosts_begin(&hw, pl, pr->pr_host);
 	while ((ru = hosts_next(&hw)) != NULL)
-		if (rule_opens(ru) && scheme_matches(ru, pr->pr_scheme) &&
-		    port_matches(ru, pr) && method_matches(ru, pr->pr_method) &&
+		if (rule_opens(ru) && all_but_path(ru, pr) &&
 		    rule_reading(ru, pr->pr_path) != NULL)
 			break;
 	return ru;

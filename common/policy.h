@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * A policy, and what it makes of a request.  Linked by whoever decides and by
@@ -42,47 +28,27 @@
 #include <sys/types.h>
 #include <sys/queue.h>
 
+#include <stdbool.h>
 #include <stdint.h>
 
-#include "msgtab.h"
+#include "option.h"
 #include "redact.h"
+#include "role.h"
+#include "words.h"
 
-enum rule_kind {
-	RULE_ALLOW,
-	RULE_DENY,
-	RULE_PASS,
-	RULE_DECIDE,
-	RULE_NARROW,
-	RULE_KIND_MAX
-};
+/* Kinds of rule that permit a row of policy_rows.h. */
+#define IN_ALLOW	(1U << RULE_ALLOW)
+#define IN_DENY		(1U << RULE_DENY)
+#define IN_PASS		(1U << RULE_PASS)
+#define IN_ASK		(1U << RULE_DECIDE | 1U << RULE_NARROW)
+#define IN_READ		(IN_ALLOW | IN_DENY | IN_ASK)
+#define IN_TCP		(1U << 31)	/* beside the kind */
+#define IN_ANY		UINT32_MAX
 
-enum rule_scheme {
-	SCHEME_ANY,
-	SCHEME_HTTP,
-	SCHEME_HTTPS,
-	SCHEME_MAX
-};
-
-enum rule_cache {
-	CACHE_HOST,		/* per session and host */
-	CACHE_REQUEST,
-	CACHE_OFF,
-	CACHE_MAX
-};
-
-/* How a refusal looks to the client. */
-enum policy_refuse {
-	REFUSE_403,
-	REFUSE_RESET,
-	REFUSE_ALERT,
-	REFUSE_MAX
-};
-
-/* What happens when records cannot be written. */
-enum policy_full {
-	FULL_DENY,
-	FULL_GAP,
-	FULL_MAX
+enum cond_kind {
+#define RULE_CONDITION(kind, ...)	COND_##kind,
+#include "policy_rows.h"
+	COND_KIND_MAX
 };
 
 #define PATH_NOCASE	"nocase"	/* co_value of a path */
@@ -96,32 +62,32 @@ struct condition {
 };
 TAILQ_HEAD(conditions, condition);
 
+/*
+ * ru_body is UINT64_MAX without a limit, ru_timeout_ms is 0 for the decider's
+ * own, ru_ttl_ms for the session's life, and ru_uses for any number.
+ */
 struct rule {
 	uint32_t		 ru_index;	/* in its policy, from 0 */
 	enum rule_kind		 ru_kind;
-	int			 ru_tcp;
-	enum rule_scheme	 ru_scheme;
-	int			 ru_to_private;
-	uint64_t		 ru_body;	/* UINT64_MAX: no limit */
-	uint64_t		 ru_timeout_ms;	/* 0: the decider's own */
-	enum rule_cache		 ru_cache;
-	uint64_t		 ru_ttl_ms;	/* 0: the session's life */
-	uint32_t		 ru_uses;	/* 0: any number */
-	uint32_t		 ru_messages;
+	bool			 ru_tcp;
+#define RULE_OPTION(type, member, ...)	OPTION_MEMBER_##type(ru_##member)
+#include "policy_rows.h"
 	struct conditions	 ru_conditions[COND_KIND_MAX];
 };
 
 struct hosts;
 
+/* po_quota_out and po_pause_denials are 0 if there is no such limit. */
+struct policy_options {
+#define POLICY_OPTION(type, member, ...) OPTION_MEMBER_##type(po_##member)
+#include "policy_rows.h"
+};
+
 struct policy {
 	TAILQ_ENTRY(policy)	 pl_entry;
 	char			 pl_name[NAME_LEN + 1];
 	int			 pl_allow;	/* when no rule matches */
-	enum policy_refuse	 pl_refuse;
-	enum policy_full	 pl_full;
-	uint64_t		 pl_quota_out;	/* 0: none */
-	uint32_t		 pl_pause_denials;	/* 0: never */
-	uint64_t		 pl_pause_ms;
+	struct policy_options	 pl_options;
 	struct redact		*pl_redact;	/* NULL: no more than usual */
 	struct rule		**pl_rules;
 	uint32_t		 pl_nrules;
@@ -138,20 +104,20 @@ struct policy_request {
 	uint16_t		 pr_port;
 	enum url_scheme		 pr_scheme;
 	const char		*pr_method;
-	const char		*pr_path;	/* canonical, or `*' */
+	const char		*pr_path;	/* canonical, query too; `*' */
 };
 
-#define JUDGES_MAX	16	/* rules whose deciders one request may meet */
+#define ASKING_MAX	16	/* rules whose deciders one request may meet */
 
 struct policy_verdict {
 	enum verdict		 pv_verdict;
 	enum verdict_scope	 pv_scope;
 	const struct rule	*pv_rule;	/* NULL: the default */
-	const struct rule	*pv_opens;	/* if the judges allow */
+	const struct rule	*pv_opens;	/* if all asked allow */
 	uint64_t		 pv_body;	/* limit of what is allowed */
 	const char		*pv_reason;	/* "" if not denied */
 	unsigned int		 pv_asks;	/* only deciders could allow */
-	const struct rule	*pv_judges[JUDGES_MAX];	/* so many, in order */
+	const struct rule	*pv_asking[ASKING_MAX];	/* so many, in order */
 };
 
 /*
@@ -182,11 +148,34 @@ const char	*rule_reading(const struct rule *, const char *path);
 const struct rule *policy_missed(const struct policy *,
 		    const struct policy_request *);
 
+/* Whether a rule wants to know more than host, port and scheme. */
+int		 rule_reads(const struct rule *);
+
 /* NULL for a number that is no kind. */
 const char	*rule_kind_name(uint32_t);
 
 /* The prefixes that a rule opens, separated by spaces; -1: no room. */
 int		 rule_nets(const struct rule *, char *, size_t);
+
+/*
+ * policy_wire.c: a policy as messages.  The receiver calls these with what it
+ * was sent, in that order; 0, or ipc_bad() and -1.
+ */
+struct ipc;
+struct msg_conf_policy;
+struct msg_conf_rule;
+struct msg_conf_cond;
+struct msg_conf_option;
+
+void		 policy_send(struct ipc *, struct policy *);
+int		 policy_recv(struct ipc *, const struct msg_conf_policy *,
+		    struct policies *);
+int		 policy_recv_rule(struct ipc *, const struct msg_conf_rule *,
+		    struct policies *);
+int		 policy_recv_cond(struct ipc *, const struct msg_conf_cond *,
+		    struct policies *);
+int		 policy_recv_option(struct ipc *,
+		    const struct msg_conf_option *, struct policies *);
 
 /*
  * policy_hosts.c: of the rules of a policy, those whose host condition a name

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * Secrets that must not be seen (promise P7), by the names under which they
@@ -33,14 +19,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define REDACTED	"[redacted]"
+#include "words.h"
 
-enum redact_kind {
-	REDACT_HEADER,
-	REDACT_QUERY,
-	REDACT_FIELD,		/* of a body: JSON, forms */
-	REDACT_KIND_MAX
-};
+#define REDACTED	"[redacted]"
 
 /* What a policy says of it; NULL says nothing. */
 struct redact;

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * What is hidden of the beginning of a body.  It is cut anywhere, of any type
@@ -29,9 +15,9 @@
 #include <strings.h>
 
 #include "redact.h"
+#include "role.h"
 
-#define BODY_MAX	65536	/* bytes that the recorder keeps */
-#define OUT_MAX		(2 * BODY_MAX)
+#define OUT_MAX		(2 * CAPTURE_MAX)
 #define MEMBER_MAX	256	/* bytes of a name that count: its last */
 #define DEPTH_MAX	3	/* JSON in a string in a string */
 #define LEN(s)		(sizeof(s) - 1)
@@ -159,7 +145,7 @@ string_end(const char *begin, const char *end, char quote, unsigned int depth)
 	return end;
 }
 
-/* The text of a quote at this depth begins here. */
+/* Whether a quote stands here, escaped as at this depth. */
 static bool
 is_quote(const char *p, const char *end, unsigned int depth)
 {
@@ -281,7 +267,7 @@ part_is_secret(const struct redact *rd, const char *head, const char *end)
 
 	for (p = head; (p = memchr(p, '=', end - p)) != NULL;) {
 		p++;
-		/* Not that of `filename'. */
+		/* `name=', but not the end of `filename='. */
 		if (p - head > 5 && strncasecmp(p - 5, "name=", 5) == 0 &&
 		    !isalpha((unsigned char)p[-6]) && hides_part(rd, p, end))
 			return true;
@@ -325,7 +311,7 @@ find_boundary(const char *body, size_t len, const char **mark)
 	return n > 2 ? n : 0;
 }
 
-/* On a line of its own: a value that merely begins so goes on. */
+/* A boundary stands on a line of its own; else it is part of a value. */
 static const char *
 next_boundary(const char *p, const char *end, const char *mark, size_t n)
 {

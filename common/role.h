@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The processes, and the length limits of the names that they exchange.
@@ -25,6 +11,7 @@
 
 enum role {
 	ROLE_PARENT,
+	ROLE_CONTROLD,
 	ROLE_POLICYD,
 	ROLE_RECORDER,
 	ROLE_DIALER,
@@ -37,6 +24,7 @@ enum role {
 
 /* Sets of roles, for the message table. */
 #define R_PARENT	(1U << ROLE_PARENT)
+#define R_CONTROLD	(1U << ROLE_CONTROLD)
 #define R_POLICYD	(1U << ROLE_POLICYD)
 #define R_RECORDER	(1U << ROLE_RECORDER)
 #define R_DIALER	(1U << ROLE_DIALER)
@@ -44,7 +32,8 @@ enum role {
 #define R_K8SD		(1U << ROLE_K8SD)
 #define R_ENGINE	(1U << ROLE_ENGINE)
 #define R_BOX		(1U << ROLE_BOX)
-#define R_VOTERS	(R_POLICYD | R_RECORDER | R_DIALER | R_DECIDERD | R_K8SD)
+#define R_VOTERS	(R_CONTROLD | R_POLICYD | R_RECORDER | R_DIALER | \
+			R_DECIDERD | R_K8SD)
 #define R_CHILDREN	(R_VOTERS | R_ENGINE)
 
 #define NAME_LEN	64	/* of a session, policy, decider, ... */
@@ -56,12 +45,21 @@ enum role {
 #define URL_LEN		16384	/* path and query of a request */
 #define FIELDS_LEN	32768	/* all field lines of a head */
 #define PIECE_LEN	4096	/* of a body's beginning */
+#define CAPTURE_MAX	65536	/* bytes of a body, whatever a policy wants */
 #define QUESTION_LEN	49152	/* JSON that a decider is asked with */
+#define CONTENT_LEN	4096	/* of a message of a session, kept */
+#define METADATA_LEN	8192	/* of a session, as JSON */
+#define SHOWN_LEN	2048	/* of a path that anybody is shown */
 #define ENVIRONMENT_LEN	8192	/* names of variables, a space between */
 #define TEXT_LEN	8192	/* error text that goes back to a client */
 
+/*
+ * Exit code of egressd-fence if the kernel cannot redirect: box goes on
+ * without redirection when it sees this, and only this.
+ */
+#define FENCE_LACKING	2
+
 /* NULL for a number that is no role. */
 const char	*role_name(uint32_t);
-const char	*record_kind_name(uint32_t);
 
 #endif /* ROLE_H */

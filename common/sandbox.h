@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * Confinement.  A role names the system calls that it needs, in groups with
@@ -52,8 +38,9 @@ struct sandbox_narrow {
 };
 
 struct sandbox {
-	const struct sandbox_group	*sb_groups;	/* up to a NULL reason */
+	const struct sandbox_group	*sb_groups;	/* to a NULL reason */
 	const struct sandbox_narrow	*sb_narrow;	/* likewise, or NULL */
+	const struct sandbox		*sb_library;	/* its calls too */
 	bool				 sb_connect;	/* TCP, to anywhere */
 	const char			*sb_pledge;	/* OpenBSD */
 	rlim_t				 sb_files;	/* descriptors */

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * Every child runs this, as root for the first part if the daemon was
@@ -32,8 +18,6 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
-#include <linux/capability.h>
-
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
@@ -42,6 +26,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "caps.h"
 #include "log.h"
 #include "sandbox.h"
 
@@ -85,36 +70,14 @@ static const int soft_calls[] = {
 	SCMP_SYS(sysinfo), SCMP_SYS(uname), SANDBOX_END
 };
 
-static void
-drop_bounding_set(void)
-{
-	int	 cap;
-
-	for (cap = 0; prctl(PR_CAPBSET_READ, cap) != -1; cap++)
-		if (prctl(PR_CAPBSET_DROP, cap) == -1)
-			fatal("capability %d: cannot drop it", cap);
-}
-
-static void
-drop_capabilities(void)
-{
-	struct __user_cap_header_struct	 hdr = {
-		.version = _LINUX_CAPABILITY_VERSION_3
-	};
-	struct __user_cap_data_struct	 none[2];
-
-	memset(none, 0, sizeof(none));
-	if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) == -1)
-		fatal("ambient capabilities: cannot clear them");
-	if (syscall(SYS_capset, &hdr, none) == -1)
-		fatal("capabilities: cannot clear them");
-}
-
 /* From root to an identity that can do nothing; the order matters. */
 static void
 become(const struct identity *id)
 {
-	drop_bounding_set();
+	const char	*what;
+
+	if ((what = caps_bound()) != NULL)
+		fatal("%s: cannot clear it", what);
 	if (chroot(id->id_root) == -1 || chdir("/") == -1)
 		fatal("chroot %s", id->id_root);
 	if (setgroups(1, &id->id_gid) == -1 ||
@@ -127,9 +90,12 @@ become(const struct identity *id)
 void
 sandbox_drop(const struct identity *id)
 {
+	const char	*what;
+
 	if (id->id_uid != 0)
 		become(id);
-	drop_capabilities();
+	if ((what = caps_drop()) != NULL)
+		fatal("%s: cannot clear them", what);
 	/* The uid change clears these, so they come after it. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == -1)
 		fatal("parent-death signal");
@@ -299,9 +265,11 @@ sandbox_enter(const struct sandbox *sb)
 	    SCMP_ACT_KILL_PROCESS)) != 0)
 		fatalx("seccomp: cannot kill: %s", strerror(-rv));
 	allow_groups(ctx, common_groups);
-	allow_groups(ctx, sb->sb_groups);
 	allow_narrowly(ctx);
-	allow_role_narrowly(ctx, sb->sb_narrow);
+	for (; sb != NULL; sb = sb->sb_library) {
+		allow_groups(ctx, sb->sb_groups);
+		allow_role_narrowly(ctx, sb->sb_narrow);
+	}
 	deny_softly(ctx);
 	if ((rv = seccomp_load(ctx)) != 0)
 		fatalx("seccomp: %s", strerror(-rv));

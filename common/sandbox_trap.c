@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * Every child runs this when it makes a call that its filter does not permit:
@@ -46,7 +32,7 @@ static const char *const call_names[] = {
 #include "syscalls.h"
 };
 
-static char	 line[256];	/* how it begins is ready beforehand */
+static char	 line[256];	/* its beginning is written beforehand */
 static size_t	 line_len;
 
 static void
@@ -90,7 +76,7 @@ on_trap(int sig, siginfo_t *si, void *context)
 		if (write(STDERR_FILENO, line, line_len) == -1)
 			line_len = 0;	/* nobody is left to tell */
 	}
-	/* Trapped itself, with the signal blocked. */
+	/* Trapped, too, and so killed: the signal is blocked here. */
 	signal(sig, SIG_DFL);
 	_exit(1);
 }

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The path of a URL and the patterns of policy.  The engine makes every path
@@ -82,7 +68,7 @@ size_t	 urlpath_decode(char *text, size_t len, int keep_slash, char star);
 struct urlpath_readings {
 	int	 ur_n;		/* 1 for a path that all read alike */
 	int	 ur_at[URLPATH_FORMS][URLPATH_WAYS];
-	char	 ur_text[URLPATH_READINGS][URLPATH_MAX];	/* 0: as it is */
+	char	 ur_text[URLPATH_READINGS][URLPATH_MAX];	/* 0: as is */
 };
 
 /* The path is canonical, and ends at its NUL or `?'; -1: it is too long. */
@@ -95,10 +81,10 @@ int	 urlpath_read(struct urlpath_readings *, const char *path);
  * match.  The pattern is shorter than URLPATH_MAX, and read as the path is; but
  * one with a parameter or a slash at its end is for origins that see these.
  *
- * urlpath_miss() has a reading in which the pattern does not match, and is meant
- * for what a match opens (allow): NULL, or it does not.  urlpath_hit() has a
- * reading in which it matches, or NULL, and is meant for what a match closes
- * (deny, decide).  Both begin with the path as it is.
+ * urlpath_miss() has a reading in which the pattern does not match, and is
+ * meant for what a match opens (allow): NULL, or it does not.  urlpath_hit()
+ * has a reading in which it matches, or NULL, and is meant for what a match
+ * closes (deny, decide).  Both begin with the path as it is.
  *
  * Time is at most |pattern| times |path| for each reading.
  */

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The readings of a path, and patterns against them; see urlpath.h.  Runs in
@@ -108,7 +94,7 @@ is_plain(const char *p, const char *end)
 	return before != '.';
 }
 
-/* The form that is decoded once more to become this one. */
+/* The form of which this one is the next decoding. */
 static int
 form_before(int form)
 {
@@ -121,7 +107,7 @@ form_keeps_slash(int form)
 	return form > URLPATH_DEPTH;
 }
 
-/* The text of a form in all ways, each text once. */
+/* Add the readings of a form, each different text once. */
 static void
 add_form(struct urlpath_readings *ur, int form)
 {
@@ -143,7 +129,7 @@ add_form(struct urlpath_readings *ur, int form)
 	}
 }
 
-/* A form that has the text of this one has its readings, too. */
+/* If two forms have the same text, they share their readings. */
 static int
 same_form(struct urlpath_readings *ur, int form, int other)
 {
@@ -327,7 +313,7 @@ find_form(const char *pattern, int how, const struct urlpath_readings *ur,
 			continue;
 		strlcpy(taken, pattern, sizeof(taken));
 		take(taken, ways);
-		/* Nor for those to whom a segment of it is empty. */
+		/* Nor for origins that see an empty segment in the pattern. */
 		if (form + ways > 0 && strstr(taken, "//") != NULL)
 			continue;
 		text = ur->ur_text[ur->ur_at[form][ways]];

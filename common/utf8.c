@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * Every process that writes JSON runs this, and egressctl for what it prints.
@@ -120,4 +106,17 @@ utf8_unseen(uint32_t c)
 			return 1;
 	}
 	return 0;
+}
+
+/* At most so many bytes, and no character cut in two. */
+size_t
+utf8_cut(const char *text, size_t len, size_t max)
+{
+	size_t	 n;
+
+	if (len <= max)
+		return len;
+	for (n = max; n > max - 4 && (text[n] & 0xc0) == 0x80; n--)
+		continue;
+	return (text[n] & 0xc0) == 0x80 ? max : n;
 }

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * deciderd runs this: what a language model is asked, in the words of two
@@ -30,10 +16,10 @@
 
 #include "deciderd.h"
 
-#define TOKENS_MAX	4096	/* some think before they say a few words */
+#define TOKENS_MAX	4096	/* a model may think at length first */
 #define BODY_LEN	(8 * (PROMPT_LEN + QUESTION_LEN))
 
-/* Of an agent without a prompt of its own; egressd.conf(5) has it too. */
+/* For an agent without `prompt file'; egressd.conf(5) quotes it. */
 static const char default_prompt[] =
     "You guard the network access of an AI agent that works in a sandbox. "
     "The user turn is one JSON document about one request that the agent "
@@ -48,7 +34,7 @@ static const char default_prompt[] =
     "doing, \"deny\" if it does not or could carry data away, and \"unsure\" "
     "if you cannot tell. Give the reason in one short sentence.";
 
-/* Where nothing else tells the form of the answer. */
+/* Added under `form json', where no schema tells the form of the answer. */
 static const char json_prompt[] =
     " Answer with one JSON object and nothing around it: "
     "{\"decision\": \"allow\", \"reason\": \"...\"}, where the decision may "
@@ -67,6 +53,8 @@ put_type(struct jsonw *jw, const char *key, const char *type)
 static void
 put_schema(struct jsonw *jw)
 {
+	const char *const	*word;
+
 	jsonw_object(jw);
 	jsonw_key(jw, "type");
 	jsonw_str(jw, "object");
@@ -75,9 +63,8 @@ put_schema(struct jsonw *jw)
 	put_type(jw, "decision", "string");
 	jsonw_key(jw, "enum");
 	jsonw_array(jw);
-	jsonw_str(jw, "allow");
-	jsonw_str(jw, "deny");
-	jsonw_str(jw, "unsure");
+	for (word = decision_words; *word != NULL; word++)
+		jsonw_str(jw, *word);
 	jsonw_end(jw);
 	jsonw_end(jw);
 	put_type(jw, "reason", "string");
@@ -142,9 +129,9 @@ put_output_config(struct jsonw *jw, const struct decider *de, bool schema)
 		put_schema(jw);
 		jsonw_end(jw);
 	}
-	if (de->de_effort[0] != '\0') {
+	if (de->de_options.do_effort != NULL) {
 		jsonw_key(jw, "effort");
-		jsonw_str(jw, de->de_effort);
+		jsonw_str(jw, de->de_options.do_effort);
 	}
 	jsonw_end(jw);
 }
@@ -154,9 +141,10 @@ put_anthropic(struct jsonw *jw, const struct decider *de,
     enum decider_form form, const struct text *prompt,
     const struct text *document)
 {
+	uint32_t	 most = de->de_options.do_max_tokens;
+
 	jsonw_key(jw, "max_tokens");
-	jsonw_uint(jw, de->de_max_tokens != 0 ? de->de_max_tokens :
-	    TOKENS_MAX);
+	jsonw_uint(jw, most != 0 ? most : TOKENS_MAX);
 	jsonw_key(jw, "system");
 	jsonw_string(jw, prompt->tx_data, prompt->tx_len);
 	jsonw_key(jw, "messages");
@@ -165,7 +153,7 @@ put_anthropic(struct jsonw *jw, const struct decider *de,
 	jsonw_end(jw);
 	if (form == FORM_TOOL)
 		put_anthropic_tool(jw);
-	if (form != FORM_TOOL || de->de_effort[0] != '\0')
+	if (form != FORM_TOOL || de->de_options.do_effort != NULL)
 		put_output_config(jw, de, form != FORM_TOOL);
 }
 
@@ -224,26 +212,27 @@ put_openai(struct jsonw *jw, const struct decider *de, enum decider_form form,
 		put_openai_tool(jw);
 	else
 		put_response_format(jw, form);
-	if (de->de_max_tokens != 0) {
+	if (de->de_options.do_max_tokens != 0) {
 		jsonw_key(jw, "max_completion_tokens");
-		jsonw_uint(jw, de->de_max_tokens);
+		jsonw_uint(jw, de->de_options.do_max_tokens);
 	}
-	if (de->de_effort[0] != '\0') {
+	if (de->de_options.do_effort != NULL) {
 		jsonw_key(jw, "reasoning_effort");
-		jsonw_str(jw, de->de_effort);
+		jsonw_str(jw, de->de_options.do_effort);
 	}
 }
 
-/* A number with a point, which jsonw has no call for. */
+/* The temperature has a decimal point, which jsonw has no call for. */
 static void
-put_temperature(struct jsonw *jw, uint32_t thousandths)
+put_temperature(struct jsonw *jw, const char *text)
 {
 	char	 member[32];
-	int	 len;
+	int	 len, thousandths;
 
-	if (thousandths == UINT32_MAX)
+	if (text == NULL)
 		return;
-	len = snprintf(member, sizeof(member), "\"temperature\":%u.%03u",
+	thousandths = option_milli(text);
+	len = snprintf(member, sizeof(member), "\"temperature\":%d.%03d",
 	    thousandths / 1000, thousandths % 1000);
 	jsonw_members(jw, member, (size_t)len);
 }
@@ -272,12 +261,13 @@ agent_body(const struct decider *de, enum decider_form form,
 	jsonw_init(jw, BODY_LEN);
 	jsonw_object(jw);
 	jsonw_key(jw, "model");
-	jsonw_str(jw, de->de_model);
-	if (de->de_api == API_ANTHROPIC)
+	jsonw_str(jw, de->de_options.do_model != NULL ?
+	    de->de_options.do_model : "");
+	if (de->de_options.do_api == API_ANTHROPIC)
 		put_anthropic(jw, de, form, &prompt, document);
 	else
 		put_openai(jw, de, form, &prompt, document);
-	put_temperature(jw, de->de_temperature);
+	put_temperature(jw, de->de_options.do_temperature);
 	jsonw_end(jw);
 	return jsonw_finish(jw, &len) == NULL ? -1 : 0;
 }
@@ -297,7 +287,7 @@ agent_asks_else(struct decider *de, enum decider_form asked, const char *text,
 	};
 	size_t				 i;
 
-	if (de->de_api != API_ANTHROPIC || !de->de_form_auto ||
+	if (de->de_options.do_api != API_ANTHROPIC || !de->de_form_auto ||
 	    asked == FORM_TOOL)
 		return false;
 	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)

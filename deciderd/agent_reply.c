@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * deciderd runs this: what of a language model's answer counts.  A model may
@@ -25,7 +11,7 @@
 
 #include "deciderd.h"
 
-/* The member of that name, if there is just one. */
+/* The member of that name; NULL if there is none or more than one. */
 static const cJSON *
 only_member(const cJSON *object, const char *name)
 {
@@ -56,7 +42,7 @@ skip_spaces(const char **p)
 	*p += strspn(*p, " \t\r\n");
 }
 
-/* After three ticks nothing, or the word for what is in the fence. */
+/* The rest of a fence's first line: empty, or "json". */
 static bool
 fence_is_plain(const char *p, const char *end)
 {
@@ -115,7 +101,7 @@ is_thought(const cJSON *block)
 	    member_is(block, "type", "redacted_thinking");
 }
 
-/* The one block that is the answer; NULL if there are several. */
+/* The content block with the answer; NULL if several could be it. */
 static const cJSON *
 only_block(const cJSON *content)
 {
@@ -158,7 +144,7 @@ reply_anthropic(const cJSON *json, struct reply *rp)
 		reply_object(input, false, rp);
 }
 
-/* The arguments of the one call, which are JSON in a string. */
+/* The arguments of the only tool call, which are JSON in a string. */
 static void
 reply_call(const cJSON *calls, struct reply *rp)
 {
@@ -216,7 +202,7 @@ agent_reply(const struct decider *de, const char *text, size_t len,
 
 	if ((json = reply_read(text, len, rp)) == NULL)
 		return;
-	if (de->de_api == API_ANTHROPIC)
+	if (de->de_options.do_api == API_ANTHROPIC)
 		reply_anthropic(json, rp);
 	else
 		reply_openai(json, rp);

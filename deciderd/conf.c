@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * deciderd runs this: its slice of the configuration.  Keys, prompts and
@@ -101,13 +87,22 @@ deciderd_parent_conf_decider(struct ipc *ip, const union msg *m)
 	const struct msg_conf_decider	*md = &m->conf_decider;
 	struct decider			*de;
 
-	if (md->kind >= DECIDER_KIND_MAX || md->api >= API_MAX ||
-	    md->form >= FORM_MAX)
-		return ipc_bad(ip, "decider of kind %u, api %u, form %u",
-		    md->kind, md->api, md->form);
+	if (md->kind >= DECIDER_KIND_MAX)
+		return ipc_bad(ip, "decider of kind %u", md->kind);
 	de = decider_new(md);
 	TAILQ_INSERT_TAIL(&candidate, de, de_entry);
 	return 0;
+}
+
+int
+deciderd_parent_conf_option(struct ipc *ip, const union msg *m)
+{
+	struct decider	*de = TAILQ_LAST(&candidate, deciders);
+
+	if (de == NULL || m->conf_option.of != OPTION_OF_DECIDER)
+		return ipc_bad(ip, "option of object %u out of order",
+		    m->conf_option.of);
+	return option_recv(ip, &m->conf_option, &de->de_options);
 }
 
 int
@@ -122,7 +117,7 @@ text_read(struct text *tx, int fd, size_t max)
 {
 	ssize_t	 n;
 
-	/* Room for one more byte, to notice excess. */
+	/* One byte more than permitted, to notice a file that is longer. */
 	if ((tx->tx_data = malloc(max + 1)) == NULL)
 		return -1;
 	while (tx->tx_len <= max && (n = read(fd, tx->tx_data + tx->tx_len,

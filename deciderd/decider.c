@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * deciderd runs this: a decider, its credentials and its files.  Questions
@@ -40,21 +26,9 @@ decider_new(const struct msg_conf_decider *md)
 	if ((de = calloc(1, sizeof(*de))) == NULL)
 		fatal("%s", __func__);
 	strlcpy(de->de_name, md->name, sizeof(de->de_name));
-	strlcpy(de->de_url, md->url, sizeof(de->de_url));
-	strlcpy(de->de_model, md->model, sizeof(de->de_model));
 	de->de_kind = md->kind;
-	de->de_api = md->api;
-	de->de_form_auto = md->form == FORM_AUTO;
-	de->de_form = de->de_form_auto ? FORM_SCHEMA : md->form;
-	de->de_max_tokens = md->max_tokens;
-	de->de_temperature = md->temperature;
-	strlcpy(de->de_effort, md->effort, sizeof(de->de_effort));
-	strlcpy(de->de_key_header, md->key_header, sizeof(de->de_key_header));
-	de->de_persistent = md->persistent != 0;
+	option_presets(decider_table, &de->de_options);
 	de->de_refs = 1;
-	TAILQ_INIT(&de->de_place.pc_waiting);
-	if (de->de_kind == DECIDER_SOCKET || de->de_persistent)
-		de->de_stream = stream_new(de);
 	return de;
 }
 
@@ -73,7 +47,6 @@ decider_unref(struct decider *de)
 	if (de == NULL || --de->de_refs > 0)
 		return;
 	stream_free(de->de_stream);
-	place_free(&de->de_place);
 	for (i = 0; i < FILE_KIND_MAX; i++)
 		secret_free(de->de_files[i]);
 	secret_free(de->de_auth);
@@ -81,27 +54,24 @@ decider_unref(struct decider *de)
 		free(de->de_more[i]);
 	free(de->de_prompt.tx_data);
 	free(de->de_bundle.tx_data);
-	trust_unref(de->de_trust);
+	https_server_unref(de->de_server);
+	option_free(decider_table, &de->de_options);
 	free(de);
 }
 
 static void
 add_header(struct decider *de, const char *line)
 {
-	struct curl_slist	*sl = de->de_headers;
-	size_t			 i = 0;
+	size_t	 i = 0;
 
-	while (i < HEADERS_MAX + HEADERS_MORE && sl[i].data != NULL)
+	while (i < HEADERS_MAX + HEADERS_MORE && de->de_headers[i] != NULL)
 		i++;
 	if (i == HEADERS_MAX + HEADERS_MORE)
 		fatalx("%s: more than %zu", __func__, i);
-	/* libcurl has no const here and changes nothing. */
-	sl[i].data = strchr(line, *line);
-	if (i > 0)
-		sl[i - 1].next = &sl[i];
+	de->de_headers[i] = line;
 }
 
-/* The parent has looked at it; one that it would not send is bad. */
+/* The parent has checked the header; -1 for one that it would not send. */
 int
 decider_header(struct decider *de, const struct msg_conf_header *mh)
 {
@@ -141,9 +111,10 @@ make_auth(struct decider *de)
 		return 0;
 	if (key_check(key) == -1)
 		return -1;
-	if (de->de_key_header[0] != '\0')
-		name = de->de_key_header;
-	else if (de->de_kind == DECIDER_AGENT && de->de_api == API_ANTHROPIC)
+	if (de->de_options.do_key_header != NULL)
+		name = de->de_options.do_key_header;
+	else if (de->de_kind == DECIDER_AGENT &&
+	    de->de_options.do_api == API_ANTHROPIC)
 		name = "x-api-key";
 	scheme = strcasecmp(name, "authorization") == 0 ? ": Bearer " : ": ";
 	size = strlen(name) + strlen(scheme) + key->sc_len + 1;
@@ -157,14 +128,37 @@ make_auth(struct decider *de)
 	return 0;
 }
 
-/* All of it is there: is it sound?  Else -1 and why. */
+/* A server without a bundle cannot be verified: the client never asks it. */
+static int
+take_trust(struct decider *de)
+{
+	struct text		*tx = &de->de_bundle;
+	struct https_trust	*tr;
+
+	if (tx->tx_data == NULL || !https_server_tls(de->de_server))
+		return 0;
+	if ((tr = https_trust_new(tx->tx_data, tx->tx_len)) == NULL)
+		return -1;
+	https_server_trust(de->de_server, tr);
+	free(tx->tx_data);
+	tx->tx_data = NULL;
+	return 0;
+}
+
+/* The slice is complete: make it ready to be asked, or -1 and why not. */
 int
 decider_ready(struct decider *de, char *why, size_t len)
 {
+	const struct decider_options	*op = &de->de_options;
+
+	if (de->de_kind == DECIDER_SOCKET || op->do_persistent)
+		de->de_stream = stream_new(de);
 	if (de->de_kind != DECIDER_AGENT && de->de_kind != DECIDER_WEBHOOK)
 		return 0;
-	if (place_parse(&de->de_place, de->de_url,
-	    sizeof(de->de_url)) == -1) {
+	de->de_form_auto = op->do_form == FORM_AUTO;
+	de->de_form = de->de_form_auto ? FORM_SCHEMA : op->do_form;
+	if (op->do_url == NULL ||
+	    (de->de_server = https_server_new(op->do_url)) == NULL) {
 		snprintf(why, len, "url of \"%s\" cannot be used",
 		    de->de_name);
 		return -1;
@@ -180,17 +174,14 @@ decider_ready(struct decider *de, char *why, size_t len)
 		    de->de_name);
 		return -1;
 	}
-	if (de->de_place.pc_tls && de->de_bundle.tx_data != NULL &&
-	    (de->de_trust = trust_take(&de->de_bundle)) == NULL) {
+	if (take_trust(de) == -1) {
 		snprintf(why, len, "trust file of \"%s\": not certificates in "
 		    "PEM form", de->de_name);
 		return -1;
 	}
 	add_header(de, "Content-Type: application/json");
 	add_header(de, "Accept: application/json");
-	/* libcurl would wait for leave to send a body. */
-	add_header(de, "Expect:");
-	if (de->de_kind == DECIDER_AGENT && de->de_api == API_ANTHROPIC)
+	if (de->de_kind == DECIDER_AGENT && op->do_api == API_ANTHROPIC)
 		add_header(de, "anthropic-version: 2023-06-01");
 	return 0;
 }

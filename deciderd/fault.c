@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * deciderd runs this: what a server says when it does not answer.  An operator
@@ -24,7 +10,7 @@
 
 #include "deciderd.h"
 
-#define KEY_PART	8	/* bytes of a key that are too many to show */
+#define KEY_PART	8	/* bytes of a key that must not be shown */
 
 /* How many bytes at p are part of the key, which ends the header. */
 static size_t
@@ -72,7 +58,7 @@ fault_copy(const struct decider *de, const char *text, size_t len, char *out,
 	out[n] = '\0';
 }
 
-/* Of an object: its `message', or that of its `error', or the error. */
+/* An object's `error' if that is text, else error.message or message. */
 static const char *
 fault_message(const cJSON *json)
 {
@@ -88,15 +74,13 @@ fault_message(const cJSON *json)
 
 /* What the body of a failure says, for records and logs; "" if nothing. */
 void
-fault_text(const struct decider *de, const struct text *body, char *out,
+fault_text(const struct decider *de, const char *text, size_t len, char *out,
     size_t size)
 {
-	const char	*text = body->tx_data;
-	size_t		 len = body->tx_len;
-	cJSON		*json = NULL;
+	cJSON	*json = NULL;
 
 	out[0] = '\0';
-	/* A page for people is no message. */
+	/* An HTML page is for browsers. */
 	if (len == 0 || text[0] == '<')
 		return;
 	if (text[0] == '{')

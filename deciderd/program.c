@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * deciderd runs this: a program per question.  The parent has started it; the
@@ -33,10 +19,10 @@
 
 struct program {
 	struct question		*pg_question;
-	struct helper		 pg_helper;
+	struct opening		 pg_opening;
 	struct bufferevent	*pg_bev;
-	bool			 pg_silent;	/* it has closed its output */
-	bool			 pg_ended;	/* in order */
+	bool			 pg_silent;	/* its output is closed */
+	bool			 pg_ended;	/* with status 0 */
 };
 
 static void
@@ -69,7 +55,7 @@ program_read(struct bufferevent *bev, void *arg)
 	program_weigh(arg);
 }
 
-/* All is written: the program is to see the end of its input. */
+/* The question is written: let the program see the end of its input. */
 static void
 program_written(struct bufferevent *bev, void *arg)
 {
@@ -130,7 +116,7 @@ program_failed(void *arg, const char *why)
 }
 
 static void
-program_exited(void *arg, const char *why)
+program_ended(void *arg, const char *why)
 {
 	struct program	*pg = arg;
 
@@ -142,10 +128,10 @@ program_exited(void *arg, const char *why)
 	program_weigh(pg);
 }
 
-static const struct helper_ops program_ops = {
-	.ho_opened = program_opened,
-	.ho_failed = program_failed,
-	.ho_exited = program_exited,
+static const struct opening_ops program_ops = {
+	.oo_opened = program_opened,
+	.oo_failed = program_failed,
+	.oo_ended = program_ended,
 };
 
 static void
@@ -157,7 +143,8 @@ program_begin(struct question *qu)
 		fatal("%s", __func__);
 	pg->pg_question = qu;
 	qu->qu_program = pg;
-	helper_ask(&pg->pg_helper, qu->qu_decider, &program_ops, pg);
+	opening_ask(&pg->pg_opening, OPEN_DECIDER_PROGRAM,
+	    qu->qu_decider->de_name, &program_ops, pg);
 }
 
 static void
@@ -165,7 +152,7 @@ program_forget(struct question *qu)
 {
 	struct program	*pg = qu->qu_program;
 
-	helper_done(&pg->pg_helper);
+	opening_done(&pg->pg_opening);
 	if (pg->pg_bev != NULL)
 		bufferevent_free(pg->pg_bev);
 	free(pg);

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * deciderd runs this: the questions of policyd, each with its deadline.
@@ -27,7 +13,7 @@
 #include "clock.h"
 #include "deciderd.h"
 
-#define WARN_MS		10000	/* one failure of a decider in this time */
+#define WARN_MS		10000	/* between logged failures of a decider */
 #define TIMEOUT_MAX_MS	(24 * 3600 * 1000)
 
 static int
@@ -57,7 +43,7 @@ question_find(uint32_t id)
 	return RB_FIND(question_tree, &questions, &key);
 }
 
-/* What has been written down elsewhere need not be kept here. */
+/* The asker has a copy of the document, or has sent it. */
 void
 question_drop_document(struct question *qu)
 {
@@ -124,16 +110,22 @@ question_reply(struct question *qu, const struct reply *rp)
 	question_finish(qu, rp->rp_result, "%s", rp->rp_reason);
 }
 
+void
+question_late(struct question *qu)
+{
+	question_finish(qu, ANSWER_TIMEOUT, "no answer within %llu ms",
+	    (unsigned long long)qu->qu_timeout_ms);
+}
+
 static void
-question_late(evutil_socket_t fd, short what, void *arg)
+question_on_deadline(evutil_socket_t fd, short what, void *arg)
 {
 	struct question	*qu = arg;
 
 	(void)fd, (void)what;
 	if (qu->qu_asker->as_late != NULL)
 		qu->qu_asker->as_late(qu);
-	question_finish(qu, ANSWER_TIMEOUT, "no answer within %llu ms",
-	    (unsigned long long)qu->qu_timeout_ms);
+	question_late(qu);
 }
 
 static const struct asker *
@@ -144,7 +136,8 @@ asker_of(const struct decider *de)
 	case DECIDER_WEBHOOK:
 		return &http_asker;
 	case DECIDER_EXEC:
-		return de->de_persistent ? &stream_asker : &program_asker;
+		return de->de_options.do_persistent ? &stream_asker :
+		    &program_asker;
 	case DECIDER_SOCKET:
 		return &stream_asker;
 	default:
@@ -172,19 +165,22 @@ question_new(const struct msg_question *mq, struct decider *de)
 	qu->qu_document.tx_len = mq->document.len;
 	qu->qu_id = mq->id;
 	qu->qu_timeout_ms = mq->timeout_ms;
+	qu->qu_until_ms = clock_ms() + mq->timeout_ms;
 	qu->qu_decider = decider_ref(de);
 	qu->qu_asker = asker_of(de);
 	tv.tv_sec = mq->timeout_ms / 1000;
 	tv.tv_usec = mq->timeout_ms % 1000 * 1000;
-	event_assign(&qu->qu_deadline, child_base, -1, 0, question_late, qu);
-	if (event_add(&qu->qu_deadline, &tv) == -1)
+	event_assign(&qu->qu_deadline, child_base, -1, 0,
+	    question_on_deadline, qu);
+	if (!qu->qu_asker->as_keeps_time &&
+	    event_add(&qu->qu_deadline, &tv) == -1)
 		fatalx("%s: event_add", __func__);
 	RB_INSERT(question_tree, &questions, qu);
 	count++;
 	return qu;
 }
 
-/* One line of JSON, as programs are fed with lines. */
+/* Programs are fed with lines: a line break would begin another question. */
 static bool
 is_one_line(const struct msg_bytes *mb)
 {
@@ -211,7 +207,7 @@ deciderd_policyd_question(struct ipc *ip, const union msg *m)
 		    (unsigned long long)mq->timeout_ms);
 	if (!is_one_line(&mq->document))
 		return ipc_bad(ip, "the document is no object on one line");
-	/* A reload may have come between its asking and our hearing. */
+	/* A reload may have removed the decider since policyd asked. */
 	de = decider_find(mq->decider);
 	if (de == NULL || asker_of(de) == NULL) {
 		question_refuse(mq->id, "it is not in the configuration");
@@ -226,7 +222,7 @@ deciderd_policyd_question(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
-/* Nobody waits any more.  The answer may just have passed this message. */
+/* policyd no longer waits; the answer may have crossed this message. */
 int
 deciderd_policyd_question_drop(struct ipc *ip, const union msg *m)
 {

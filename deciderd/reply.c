@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * deciderd runs this: from bytes to a decision.  The bytes are a stranger's,
@@ -30,15 +16,6 @@
 
 #define SPACES	" \t\r\n"
 #define ID_MAX	((double)(1LL << 53) - 1)	/* exact as a JSON number */
-
-static const struct {
-	const char		*word;
-	enum answer_result	 result;
-} decisions[] = {
-	{ "allow", ANSWER_ALLOW },
-	{ "deny", ANSWER_DENY },
-	{ "unsure", ANSWER_UNSURE },
-};
 
 static bool
 is_space(char c)
@@ -62,7 +39,7 @@ json_fault(const char *text, size_t len)
 			continue;
 		if (len - i >= 6 && memcmp(text + i, "\\u0000", 6) == 0)
 			return "it holds a NUL";
-		/* What is escaped neither ends a string nor begins one. */
+		/* An escaped quote neither ends a string nor begins one. */
 		if (i + 1 < len && (unsigned char)text[i + 1] >= ' ')
 			i++;
 	}
@@ -103,7 +80,7 @@ reply_bad(struct reply *rp, const char *why)
 	strlcpy(rp->rp_reason, why, sizeof(rp->rp_reason));
 }
 
-/* Begins a reply; NULL if it is bad already. */
+/* Parse an answer; NULL, and *rp says so, if it is no JSON object. */
 cJSON *
 reply_read(const char *text, size_t len, struct reply *rp)
 {
@@ -141,15 +118,14 @@ take_reason(struct reply *rp, const char *text)
 static const char *
 take_decision(struct reply *rp, const cJSON *v)
 {
-	size_t	 i;
+	int	 n;
 
 	if (!cJSON_IsString(v))
 		return "the decision is no string";
-	for (i = 0; i < sizeof(decisions) / sizeof(decisions[0]); i++)
-		if (strcmp(v->valuestring, decisions[i].word) == 0) {
-			rp->rp_result = decisions[i].result;
-			return NULL;
-		}
+	if ((n = decision_find(v->valuestring)) != -1) {
+		rp->rp_result = n;
+		return NULL;
+	}
 	return "the decision is none of allow, deny and unsure";
 }
 
@@ -205,7 +181,7 @@ reply_object(const cJSON *json, bool numbered, struct reply *rp)
 	unsigned	 has = 0;
 
 	memset(rp, 0, sizeof(*rp));
-	/* To the end: whose answer is bad matters, wherever its id stands. */
+	/* To the last member, as the id of a bad answer may stand there. */
 	cJSON_ArrayForEach(v, json)
 		if ((fault = take_member(rp, v, numbered, &has)) != NULL &&
 		    why == NULL)

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * deciderd runs this: a program that is kept, or a server behind a Unix
@@ -33,27 +19,27 @@
 #include "clock.h"
 #include "deciderd.h"
 
-#define OUTPUT_MAX	(4 * 1024 * 1024)	/* that it has not read */
+#define OUTPUT_MAX	(4 * 1024 * 1024)	/* bytes unread there */
 #define PAUSE_MIN_MS	100
 #define PAUSE_MAX_MS	30000
-#define SILENCE_MAX	3	/* questions late in a row: it hangs */
+#define SILENCE_MAX	3	/* late answers in a row: it hangs */
 
 enum stream_state { STREAM_DOWN, STREAM_ASKED, STREAM_UP };
 
 struct stream {
 	struct decider		*sr_decider;
 	enum stream_state	 sr_state;
-	struct helper		 sr_helper;
+	struct opening		 sr_opening;
 	struct bufferevent	*sr_bev;
 	struct questions	 sr_questions;
 	uint64_t		 sr_number;	/* of the last question */
 	unsigned int		 sr_silence;
-	unsigned int		 sr_pause_ms;	/* 0: the last start was good */
+	unsigned int		 sr_pause_ms;	/* 0: it has answered */
 	uint64_t		 sr_not_before;
 	struct event		 sr_retry;
 };
 
-static const struct helper_ops	 stream_ops;
+static const struct opening_ops	 stream_ops;
 
 static void	 stream_retry(evutil_socket_t, short, void *);
 
@@ -73,7 +59,7 @@ stream_new(struct decider *de)
 static void
 stream_close(struct stream *sr)
 {
-	helper_done(&sr->sr_helper);
+	opening_done(&sr->sr_opening);
 	if (sr->sr_bev != NULL)
 		bufferevent_free(sr->sr_bev);
 	sr->sr_bev = NULL;
@@ -90,7 +76,7 @@ stream_free(struct stream *sr)
 	free(sr);
 }
 
-/* The questions hold the decider and it holds us, so keep it for the loop. */
+/* Questions hold the decider, which holds the stream: keep it for the loop. */
 static void
 stream_lost(struct stream *sr, enum answer_result result, const char *why)
 {
@@ -137,8 +123,12 @@ stream_write(struct stream *sr, struct question *qu)
 static void
 stream_open(struct stream *sr)
 {
+	const struct decider	*de = sr->sr_decider;
+
 	sr->sr_state = STREAM_ASKED;
-	helper_ask(&sr->sr_helper, sr->sr_decider, &stream_ops, sr);
+	opening_ask(&sr->sr_opening, de->de_kind == DECIDER_SOCKET ?
+	    OPEN_DECIDER_SOCKET : OPEN_DECIDER_PROGRAM, de->de_name,
+	    &stream_ops, sr);
 }
 
 static void
@@ -196,7 +186,7 @@ stream_forget(struct question *qu)
 	TAILQ_REMOVE(&qu->qu_decider->de_stream->sr_questions, qu, qu_stream);
 }
 
-/* One that answers nothing any more is opened anew, for those who come. */
+/* A mute stream is closed, and opened again for the next question. */
 static void
 stream_late(struct question *qu)
 {
@@ -204,7 +194,7 @@ stream_late(struct question *qu)
 
 	if (!qu->qu_written || ++sr->sr_silence < SILENCE_MAX)
 		return;
-	/* Its own answer is that it was late. */
+	/* This question is answered as timeout, not as error. */
 	TAILQ_REMOVE(&sr->sr_questions, qu, qu_stream);
 	stream_lost(sr, ANSWER_ERROR, "it does not answer any more");
 	TAILQ_INSERT_TAIL(&sr->sr_questions, qu, qu_stream);
@@ -223,7 +213,7 @@ stream_find(struct stream *sr, uint64_t number)
 	return NULL;
 }
 
-/* -1 if nothing more can be expected of it. */
+/* -1 if the stream is lost with this line. */
 static int
 stream_line(struct stream *sr, const char *line, size_t len)
 {
@@ -238,7 +228,7 @@ stream_line(struct stream *sr, const char *line, size_t len)
 		return -1;
 	}
 	if ((qu = stream_find(sr, rp.rp_id)) == NULL) {
-		/* Late, most likely, and nobody waits for it. */
+		/* The question was probably answered as timeout before. */
 		log_debug("decider \"%s\": an answer to question %llu, which "
 		    "is not open", sr->sr_decider->de_name,
 		    (unsigned long long)rp.rp_id);
@@ -277,7 +267,7 @@ stream_event(struct bufferevent *bev, short what, void *arg)
 	stream_lost(arg, ANSWER_ERROR, "it has closed");
 }
 
-/* ---- how it comes and goes ---- */
+/* ---- how a stream opens and ends ---- */
 
 static void
 stream_opened(void *arg, int fd)
@@ -306,9 +296,9 @@ stream_failed(void *arg, const char *why)
 	stream_lost(arg, ANSWER_ERROR, why);
 }
 
-/* What it wrote before its end may still be on the way: see stream_event. */
+/* Its last lines may still be on the way: stream_event() tells their end. */
 static void
-stream_exited(void *arg, const char *why)
+stream_ended(void *arg, const char *why)
 {
 	struct stream	*sr = arg;
 
@@ -316,10 +306,10 @@ stream_exited(void *arg, const char *why)
 	    why != NULL ? why : "it has ended");
 }
 
-static const struct helper_ops stream_ops = {
-	.ho_opened = stream_opened,
-	.ho_failed = stream_failed,
-	.ho_exited = stream_exited,
+static const struct opening_ops stream_ops = {
+	.oo_opened = stream_opened,
+	.oo_failed = stream_failed,
+	.oo_ended = stream_ended,
 };
 
 const struct asker stream_asker = {

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 
 /*
@@ -38,7 +24,7 @@ dial_count(void)
 	return ndials;
 }
 
-/* No answer: whoever calls this has given it, or nobody is left to hear. */
+/* Sends no answer: the caller has, or the engine is gone. */
 void
 dial_free(struct dial *di)
 {
@@ -70,7 +56,7 @@ dial_fail(struct dial *di, enum dial_failure failure, const char *fmt, ...)
 	dial_free(di);
 }
 
-/* Of an address that was refused; a reason has room for little more. */
+/* What would open a refused address, in few words. */
 static const char *
 dial_remedy(const struct dial *di)
 {
@@ -82,7 +68,7 @@ dial_remedy(const struct dial *di)
 	    "never dialled";
 }
 
-/* Everything has been tried: say what stood in the way. */
+/* No address is left to try: report the best reason. */
 static void
 dial_give_up(struct dial *di)
 {
@@ -102,7 +88,7 @@ dial_give_up(struct dial *di)
 		dial_fail(di, DIAL_UNREACHABLE, "%s", di->di_why);
 }
 
-/* That a family is missing here tells less than any other failure. */
+/* "no route" only says that this machine lacks a family. */
 static bool
 is_no_route(int error)
 {
@@ -119,7 +105,7 @@ dial_note(struct dial *di, const struct addr *ad, int error)
 	di->di_errno_addr = *ad;
 }
 
-/* Start what is due; the dial may be gone afterwards. */
+/* Start the attempts that are due; may free the dial. */
 static void
 dial_go(struct dial *di)
 {
@@ -162,7 +148,7 @@ dial_on_timeout(evutil_socket_t fd, short what, void *arg)
 	    (unsigned long long)di->di_timeout_ms);
 }
 
-/* A name server, or the host itself, has named these; perhaps none. */
+/* Addresses from a name server or the host itself; perhaps none. */
 void
 dial_addresses(struct dial *di, const struct addr *ad, size_t n)
 {
@@ -195,7 +181,7 @@ dial_connected(struct dial *di, struct attempt *at)
 {
 	int	 fd = at->at_fd;
 
-	/* The socket is the engine's now, the attempt must not close it. */
+	/* The engine gets the socket: freeing the attempt must not close it. */
 	event_del(&at->at_event);
 	at->at_fd = -1;
 	engine_dialed(di->di_engine, di->di_number, &at->at_addr, fd);
@@ -232,7 +218,7 @@ dial_new(struct engine *en, const struct msg_grant *mg, struct permit *pm)
 	return di;
 }
 
-/* The operator's own word is not vetted. */
+/* Addresses of `hosts' are the operator's and not vetted. */
 static bool
 dial_from_hosts(struct dial *di, const char *host)
 {
@@ -247,7 +233,7 @@ dial_from_hosts(struct dial *di, const char *host)
 	return found;
 }
 
-/* RFC 6761, 6.3: this name is not for name servers to know. */
+/* RFC 6761, 6.3: name servers are not asked for localhost. */
 static bool
 is_localhost(const char *host)
 {
@@ -258,7 +244,7 @@ is_localhost(const char *host)
 	    (len > cut && strcmp(host + len - cut, suffix) == 0);
 }
 
-/* Takes over the permit's prefixes.  The host is canonical. */
+/* Owns the permit's prefixes from here on; the host is canonical. */
 void
 dial_start(struct engine *en, const struct msg_grant *mg, struct permit *pm)
 {

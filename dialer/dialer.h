@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * dialer: resolves names, vets addresses, connects.  It trusts the parent;
@@ -51,14 +37,14 @@
 #define STAGGER_MS		250	/* RFC 8305, 5 */
 #define RESOLUTION_DELAY_MS	50	/* RFC 8305, 3 */
 
-/* hosts { name address }: the operator's own word on a name. */
+/* hosts { name address }: what the operator says of a name. */
 struct host {
 	TAILQ_ENTRY(host)	 ho_entry;
 	char			 ho_name[HOST_LEN + 1];
 	struct addr		 ho_addr;
 };
 
-/* A range that the operator closes beyond those that are always closed. */
+/* An address range closed by the operator, besides the built-in ones. */
 struct closed {
 	TAILQ_ENTRY(closed)	 cl_entry;
 	struct prefix		 cl_prefix;

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 
 /*
@@ -26,8 +12,14 @@
 #include "dialer.h"
 #include "log.h"
 
-/* Room for the answers to all dials of one turn; more is not being read. */
+/* The answers to all dials of one turn: beyond, the engine does not read. */
 #define UNREAD_MAX	(DIALS_ENGINE_MAX * 64)
+
+_Static_assert(UNREAD_MAX + IMSG_MAX_SIZE <= IPC_QUEUE_MAX,
+    "an engine that does not read is refused before it is cut off");
+_Static_assert(DIALS_ENGINE_MAX < DIALS_MAX &&
+    LOOKUPS_ENGINE_MAX < LOOKUPS_MAX && ATTEMPTS_ENGINE_MAX >=
+    DIALS_ENGINE_MAX, "one engine leaves room for others");
 
 static int
 engine_cmp(const struct engine *a, const struct engine *b)
@@ -84,7 +76,7 @@ engine_new(const struct msg_channel *mc, int fd)
 	return 0;
 }
 
-/* Another attempt beside the one that each dial may make in any case? */
+/* Whether a dial may try a second address at the same time. */
 bool
 engine_may_widen(const struct engine *en)
 {

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 
 /*
@@ -27,15 +13,6 @@
 #include "dialer.h"
 #include "hostname.h"
 #include "log.h"
-
-static bool
-is_canonical(const char *host)
-{
-	char	 canon[HOSTNAME_MAX];
-
-	return hostname_canon(host, strlen(host), canon, sizeof(canon),
-	    NULL) == 0 && strcmp(host, canon) == 0;
-}
 
 static size_t
 count_words(const char *text)
@@ -78,7 +55,7 @@ grant_check(struct ipc *ip, const struct msg_grant *mg, struct permit *pm)
 		return ipc_bad(ip, "port 0");
 	if (mg->to_private > 1)
 		return ipc_bad(ip, "to private %u", mg->to_private);
-	if (!is_canonical(mg->host))
+	if (!hostname_is_canon(mg->host))
 		return ipc_bad(ip, "a host that is not canonical");
 	pm->pm_private = mg->to_private;
 	if (parse_nets(mg->nets, pm) == -1)

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 
 /*
@@ -84,7 +70,7 @@ name_is_out(const struct name *na)
 	return na->na_query[FAMILY_V6].qu_out || na->na_query[FAMILY_V4].qu_out;
 }
 
-/* The question is over: whoever asked may ask another. */
+/* The lookup ended: its engine may start another. */
 static void
 name_settle(struct name *na)
 {
@@ -117,7 +103,7 @@ name_free(struct name *na)
 	free(na);
 }
 
-/* Both families are known, and an address is among it. */
+/* Both families were answered, with at least one address. */
 static bool
 name_is_worth_keeping(const struct name *na)
 {
@@ -128,7 +114,7 @@ name_is_worth_keeping(const struct name *na)
 	    v6->qu_count + v4->qu_count > 0;
 }
 
-/* One that dials are about to hear of is needed. */
+/* Free the oldest name that no dial waits for. */
 static void
 cache_trim(void)
 {
@@ -175,7 +161,7 @@ name_fault(const struct name *na)
 	return v4->qu_no_name || v6->qu_no_name ? "no such name" : "no address";
 }
 
-/* What has come since; the dial may be gone afterwards. */
+/* Pass on what was answered since; may free the dial. */
 static void
 name_tell(struct name *na, struct dial *di)
 {
@@ -258,7 +244,7 @@ name_answered(struct query *qu)
 	name_soon(na, early ? RESOLUTION_DELAY_MS : 0);
 }
 
-/* Its servers are being replaced. */
+/* The name servers are being replaced: ask the new ones later. */
 void
 name_cancelled(struct query *qu)
 {
@@ -299,7 +285,7 @@ name_find(const char *host)
 	return na;
 }
 
-/* 0: the dial will hear of it; -1: too much is being asked already. */
+/* 0: the dial will hear; -1: too many lookups are under way. */
 int
 name_join(struct dial *di, const char *host)
 {
@@ -322,7 +308,7 @@ name_join(struct dial *di, const char *host)
 	return 0;
 }
 
-/* A question that is out is waited for all the same: it may be of use. */
+/* The lookup goes on without the dial: its answer is cached. */
 void
 name_leave(struct dial *di)
 {
@@ -334,7 +320,7 @@ name_leave(struct dial *di)
 		name_free(na);
 }
 
-/* A new configuration: nothing that is known counts. */
+/* A new configuration: forget all answers. */
 void
 names_forget(void)
 {
@@ -347,7 +333,7 @@ names_forget(void)
 			na->na_expires = 0;
 }
 
-/* After their servers were replaced. */
+/* Repeat what was cancelled, now of the new servers. */
 void
 names_ask_again(void)
 {

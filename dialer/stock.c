@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 
 /*
@@ -37,6 +23,8 @@
 #define STOCK_ASKED_MAX	64	/* of each kind, not yet here */
 #define STOCK_RETRY_MS	100
 #define STOCK_ABSENT_MS	1000
+
+_Static_assert(STOCK_RESERVE < STOCK_SIZE, "some are for connections");
 
 static struct stock {
 	int		 st_fds[STOCK_SIZE + 1];
@@ -122,7 +110,7 @@ stock_serve_all(evutil_socket_t fd, short what, void *arg)
 		stock_serve(kind);
 }
 
-/* What has not come by now is a family that this machine does not have. */
+/* Sockets that have not come by now are of a family that is missing. */
 static void
 stock_give_up(evutil_socket_t fd, short what, void *arg)
 {
@@ -133,7 +121,7 @@ stock_give_up(evutil_socket_t fd, short what, void *arg)
 	stock_serve_all(fd, what, arg);
 }
 
-/* With the first configuration: from now on we may ask. */
+/* With the first configuration the parent may be asked for sockets. */
 void
 stock_open(void)
 {
@@ -169,7 +157,7 @@ stock_absent(enum socket_kind kind)
 	return stocks[kind].st_absent;
 }
 
-/* The oldest are at the bottom and may stay there. */
+/* Take the newest: the oldest may stay at the bottom. */
 int
 stock_take_reserved(enum socket_kind kind)
 {
@@ -212,7 +200,7 @@ stock_unwait(struct stock_waiter *sw)
 	stocks[sw->sw_kind].st_nwaiters--;
 }
 
-/* One that was taken is ours no more. */
+/* A socket went to an engine: it is no longer in our count. */
 void
 stock_handed(void)
 {
@@ -245,7 +233,7 @@ dialer_parent_socket(struct ipc *ip, const union msg *m)
 	stocks[kind].st_seen = true;
 	stocks[kind].st_absent = false;
 	if (fd == -1) {
-		/* No free descriptor: let some be closed first. */
+		/* No free descriptor: retry after some are closed. */
 		event_add(&on_retry, &retry);
 		return 0;
 	}

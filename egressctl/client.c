@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * egressctl: the connection to the daemon.  Lines are bounded and waits
@@ -31,8 +17,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client.h"
 #include "clock.h"
-#include "egressctl.h"
 
 #define BUFFER_FIRST	16384
 
@@ -45,7 +31,7 @@ client_adopt(struct client *cl, int fd, const char *name)
 	cl->cl_fd = fd;
 }
 
-/* 0, or the error of connect(2) and nothing said, or -1 and all said. */
+/* 0; or connect(2)'s error, for the caller to explain; or -1, explained. */
 int
 client_try(struct client *cl, const char *path)
 {
@@ -64,7 +50,7 @@ client_try(struct client *cl, const char *path)
 		warn("socket");
 		return -1;
 	}
-	/* This bounds connect(2) too, which waits while the backlog is full. */
+	/* The time also bounds connect(2), which waits for a full backlog. */
 	if (setsockopt(cl->cl_fd, SOL_SOCKET, SO_SNDTIMEO, &tv,
 	    sizeof(tv)) == -1) {
 		warn("setsockopt SO_SNDTIMEO");
@@ -85,7 +71,7 @@ client_open(struct client *cl, const char *path)
 	return error == 0 ? 0 : -1;
 }
 
-/* As send(2), with a descriptor beside the first byte, or with -1. */
+/* As send(2); a descriptor, if not -1, goes with the first byte. */
 static ssize_t
 send_some(int sock, const char *data, size_t len, int fd)
 {
@@ -119,7 +105,7 @@ send_all(struct client *cl, const char *data, size_t len, int fd)
 		if (n == -1 && errno == EINTR)
 			continue;
 		if (n == -1 && (errno == EPIPE || errno == ECONNRESET)) {
-			/* Why it hung up may be there to read. */
+			/* The daemon may have said why before it hung up. */
 			return 0;
 		}
 		if (n == -1) {
@@ -133,7 +119,7 @@ send_all(struct client *cl, const char *data, size_t len, int fd)
 	return 0;
 }
 
-/* One request, and a descriptor with it unless that is -1. */
+/* Sends one request, and the descriptor unless that is -1. */
 int
 client_send(struct client *cl, const cJSON *request, int fd)
 {
@@ -164,7 +150,7 @@ client_has_line(const struct client *cl)
 	    '\n', cl->cl_len - cl->cl_used) != NULL;
 }
 
-/* Moves what is left to the front and makes room for more. */
+/* Moves unread bytes to the front and makes room for more. */
 static int
 client_room(struct client *cl)
 {
@@ -228,7 +214,7 @@ client_wait(const struct client *cl, int64_t deadline)
 	return pfd[1].revents != 0 ? CLIENT_NO_READER : CLIENT_LINE;
 }
 
-/* Reads once; CLIENT_LINE only says that there is more to look at. */
+/* Reads once; CLIENT_LINE: bytes have come, not necessarily a line. */
 static enum client_result
 client_read(struct client *cl)
 {

@@ -1,25 +1,10 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * egressctl: reads the command line and runs one command.  Options may
  * stand before, between and after the words of the command.
  */
 
-#include <err.h>
 #include <locale.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -52,7 +37,7 @@ usage_short(void)
 	exit(EXIT_USAGE);
 }
 
-/* Those of the command are known once its name is. */
+/* An option: of all commands, else of the one that was named. */
 static void
 take_option(struct invocation *in, int ch)
 {
@@ -75,7 +60,7 @@ take_option(struct invocation *in, int ch)
 	case '?':
 		usage_short();
 	default:
-		in->in_command->co_option(in, ch, optarg);
+		in->in_command->co_option(ch, optarg);
 	}
 }
 
@@ -112,18 +97,17 @@ main(int argc, char *argv[])
 	struct parser		 parser;
 	int			 only_words = 0;
 
-	/* A reader that goes away ends us quietly, whatever we inherited. */
+	/* A reader that leaves ends egressctl quietly, even under SIG_IGN. */
 	signal(SIGPIPE, SIG_DFL);
 	setlocale(LC_CTYPE, "");
 	paths_init();
 	in.in_socket = default_socket();
+	parser_init(&parser);
 
 	if (argc < 2) {
 		usage(stderr);
 		return EXIT_USAGE;
 	}
-
-	parser_init(&parser);
 	for (;;) {
 		if (!only_words)
 			only_words = parse_options(&in, argc, argv);

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * egressctl: a question to the daemon and what comes back.
@@ -23,11 +9,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "client.h"
 #include "egressctl.h"
+#include "reasons.h"
+#include "show.h"
 
 #define REQUEST_ID	1
 
-/* The caller adds what the operation takes. */
+/* A request without fields; the caller adds those of the operation. */
 cJSON *
 exchange_request(const char *op)
 {
@@ -40,7 +29,7 @@ exchange_request(const char *op)
 	return request;
 }
 
-/* What the daemon could not even attribute to us carries a null id. */
+/* An error about a line that was no request has no id. */
 static int
 answer_is_ours(const cJSON *answer)
 {
@@ -117,10 +106,10 @@ exchange(struct client *cl, const struct invocation *in, char **line,
 {
 	cJSON	*request;
 
-	/* First, as it may read what people type, and the daemon waits. */
+	/* Made before connecting: co_ask may wait for what people type. */
 	request = exchange_request(in->in_command->co_op);
 	if (in->in_command->co_ask != NULL)
-		in->in_command->co_ask(in, request);
+		in->in_command->co_ask(request);
 	if (client_open(cl, in->in_socket) == -1) {
 		cJSON_Delete(request);
 		return EXIT_NO_DAEMON;
@@ -135,7 +124,7 @@ exchange(struct client *cl, const struct invocation *in, char **line,
 }
 
 int
-command_ask(const struct invocation *in)
+exchange_run(const struct invocation *in)
 {
 	struct client	 cl;
 	cJSON		*answer = NULL;
@@ -149,7 +138,7 @@ command_ask(const struct invocation *in)
 	return status;
 }
 
-/* A record that cannot be read must not end the watch: it may be bait. */
+/* A line that is no record must not end the watch: it may be bait. */
 static void
 show_record(const struct invocation *in, const char *line, size_t len,
     int *slow)
@@ -163,9 +152,9 @@ show_record(const struct invocation *in, const char *line, size_t len,
 		fputc('\n', stderr);
 		return;
 	}
-	in->in_output->ou_record(line, record);
+	in->in_output->ou_answer(in->in_command, line, record);
 	reason = json_string(record, "reason");
-	*slow = reason != NULL && strcmp(reason, "slow_follower") == 0;
+	*slow = reason != NULL && strcmp(reason, REASON_SLOW_FOLLOWER) == 0;
 	cJSON_Delete(record);
 }
 
@@ -206,7 +195,7 @@ follow(struct client *cl, const struct invocation *in)
 }
 
 int
-command_follow(const struct invocation *in)
+exchange_follow(const struct invocation *in)
 {
 	struct client	 cl;
 	cJSON		*answer = NULL;

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * egressctl: says what went wrong and what to do about it.
@@ -25,8 +11,11 @@
 #include <grp.h>
 #include <pwd.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "client.h"
 #include "egressctl.h"
+#include "show.h"
 
 static const struct {
 	const char	*code;
@@ -104,6 +93,7 @@ explain_connect(const char *path, int error)
 	}
 }
 
+/* A daemon that stops takes its socket away before it hangs up. */
 void
 explain_hung_up(const struct client *cl)
 {
@@ -111,12 +101,16 @@ explain_hung_up(const struct client *cl)
 		warnx("the private egressd has ended");
 		return;
 	}
+	if (access(cl->cl_path, F_OK) == -1 && errno == ENOENT) {
+		warnx("egressd hung up without an answer: it is stopping");
+		return;
+	}
 	warnx("egressd hung up without an answer: it does so to a client "
 	    "whose user may not use this socket, and to one that lives in a "
 	    "sandbox; egressd's log says which");
 }
 
-/* It had answered before. */
+/* The daemon had answered before it hung up. */
 void
 explain_stopped(void)
 {
@@ -130,7 +124,7 @@ explain_refusal(const struct command *command, const cJSON *answer)
 	const char	*code = json_string(error, "code");
 	size_t		 i;
 
-	/* Bare, so that editors and people find file and line in front. */
+	/* Without a prefix, so that editors find file and line in front. */
 	cJSON_ArrayForEach(line, json_get(error, "errors")) {
 		json_put(stderr, line);
 		fputc('\n', stderr);

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * egressctl: reads JSON that the daemon sent.  cJSON does the parsing;
@@ -22,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "egressctl.h"
+#include "show.h"
 
 /*
  * Refuses raw control characters and deep nesting (cJSON recurses, up to
@@ -54,7 +40,7 @@ json_guard(char *s, size_t len)
 	return 0;
 }
 
-/* Returns the object on a NUL-terminated line, or NULL if it is none. */
+/* The object on a NUL-terminated line, or NULL if there is no object. */
 cJSON *
 json_parse(const char *line, size_t len)
 {
@@ -74,7 +60,7 @@ json_parse(const char *line, size_t len)
 	return json;
 }
 
-/* Like cJSON's own, but a member that is null is no member. */
+/* A member, or NULL, also for one that is null. */
 const cJSON *
 json_get(const cJSON *object, const char *name)
 {

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * egressctl: the two forms of output.  JSON is what the daemon sent, byte
@@ -22,7 +8,9 @@
 #include <err.h>
 #include <unistd.h>
 
+#include "client.h"
 #include "egressctl.h"
+#include "show.h"
 
 static void
 text_answer(const struct command *command, const char *line,
@@ -39,13 +27,6 @@ text_refusal(const struct command *command, const char *line,
 {
 	(void)line;
 	explain_refusal(command, json);
-}
-
-static void
-text_record(const char *line, const cJSON *json)
-{
-	(void)line;
-	record_put(json);
 }
 
 static void
@@ -67,24 +48,38 @@ json_answer(const struct command *command, const char *line,
 	json_line(line);
 }
 
-static void
-json_record(const char *line, const cJSON *json)
-{
-	(void)json;
-	json_line(line);
-}
-
 const struct output output_text = {
 	.ou_answer = text_answer,
 	.ou_refusal = text_refusal,
-	.ou_record = text_record,
 };
 
 const struct output output_json = {
 	.ou_answer = json_answer,
 	.ou_refusal = json_answer,
-	.ou_record = json_record,
 };
+
+cJSON *
+output_object(void)
+{
+	cJSON	*json;
+
+	if ((json = cJSON_CreateObject()) == NULL)
+		err(EXIT_USAGE, NULL);
+	return json;
+}
+
+/* Shows, and frees, what a command found out without the daemon. */
+void
+output_show(const struct invocation *in, cJSON *json)
+{
+	char	*line;
+
+	if ((line = cJSON_PrintUnformatted(json)) == NULL)
+		err(EXIT_USAGE, NULL);
+	in->in_output->ou_answer(in->in_command, line, json);
+	cJSON_free(line);
+	cJSON_Delete(json);
+}
 
 /* Output that did not arrive is a failure, whatever the daemon said. */
 int

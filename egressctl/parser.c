@@ -1,74 +1,45 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
- * egressctl: the command line, word by word along the tables of tokens.c, and
- * what is said of a word that is in none of them.
+ * egressctl: the command line, word by word along the tables of the commands,
+ * and what is said of a word that is in none of them.
  */
 
 #include <string.h>
 
 #include "egressctl.h"
+#include "show.h"
+#include "typos.h"
 
-#define WORD_MAX	64	/* longest word that a typo is sought for */
 #define TYPOS_MAX	2
 
-static int
-smallest(int a, int b, int c)
-{
-	int	least = a < b ? a : b;
+#define COMMAND_ADDRESS(name)	&command_##name,
 
-	return least < c ? least : c;
-}
+static const struct command *const commands[] = {
+	COMMANDS(COMMAND_ADDRESS)
+};
 
-/* Edits between two short words; exchanged neighbours count as one. */
-static int
-distance(const char *a, const char *b)
-{
-	int	d[WORD_MAX + 1][WORD_MAX + 1];
-	int	alen = (int)strlen(a), blen = (int)strlen(b), i, j, differ;
+#define NCOMMANDS	(sizeof(commands) / sizeof(commands[0]))
 
-	for (i = 0; i <= alen; i++)
-		d[i][0] = i;
-	for (j = 0; j <= blen; j++)
-		d[0][j] = j;
-	for (i = 1; i <= alen; i++)
-		for (j = 1; j <= blen; j++) {
-			differ = a[i - 1] != b[j - 1];
-			d[i][j] = smallest(d[i - 1][j] + 1, d[i][j - 1] + 1,
-			    d[i - 1][j - 1] + differ);
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] &&
-			    a[i - 2] == b[j - 1] &&
-			    d[i - 2][j - 2] + 1 < d[i][j])
-				d[i][j] = d[i - 2][j - 2] + 1;
-		}
-	return d[alen][blen];
-}
+static struct token	first_words[NCOMMANDS + 1];
 
-/* How many typos make `word` of the one that is known; -1: too many. */
+/* Edits from a word to a known one, or -1 if too many for a typo. */
 int
 parser_typos(const char *word, const char *known)
 {
-	int	d;
+	int	d = typos_between(word, known);
 
-	if (strlen(word) > WORD_MAX || strlen(known) > WORD_MAX)
-		return -1;
-	d = distance(word, known);
-	/* Half of a word wrong is another word, not a typo. */
-	return d > TYPOS_MAX || 2 * (size_t)d >= strlen(word) ? -1 : d;
+	/* If half of its letters differ, it is another word. */
+	return d == -1 || d > TYPOS_MAX || 2 * (size_t)d >= strlen(word) ?
+	    -1 : d;
+}
+
+/* Whether people look for the command under this name; NULL: no command. */
+static int
+has_other_name(const struct command *command, const char *name)
+{
+	return command != NULL && command->co_other_name != NULL &&
+	    strcmp(command->co_other_name, name) == 0;
 }
 
 static const struct token *
@@ -80,7 +51,7 @@ nearest(const struct token *table, const char *word)
 	for (t = table; t->tk_type != LAST; t++) {
 		if (t->tk_type != KEYWORD)
 			continue;
-		d = command_has_name(t->tk_command, word) ? 0 :
+		d = has_other_name(t->tk_command, word) ? 0 :
 		    parser_typos(word, t->tk_word);
 		if (d != -1 && d < least) {
 			least = d;
@@ -142,7 +113,7 @@ match(const struct parser *pa, const char *word)
 	int			 n = 0;
 
 	for (t = pa->pa_table; t != NULL && t->tk_type != LAST; t++) {
-		if (t->tk_type == WORD)
+		if (t->tk_type == WORD || t->tk_type == SESSION_ID)
 			return t;
 		if (t->tk_type != KEYWORD || len == 0 ||
 		    strncmp(t->tk_word, word, len) != 0)
@@ -164,8 +135,28 @@ match(const struct parser *pa, const char *word)
 void
 parser_init(struct parser *pa)
 {
-	pa->pa_table = tokens_main;
+	size_t	i;
+
+	for (i = 0; i < NCOMMANDS; i++)
+		first_words[i] = (struct token){
+			.tk_type = KEYWORD,
+			.tk_word = commands[i]->co_name,
+			.tk_next = commands[i]->co_tokens,
+			.tk_command = commands[i]->co_run != NULL ?
+			    commands[i] : NULL,
+		};
+	pa->pa_table = first_words;
 	pa->pa_after = NULL;
+}
+
+static int
+check_session_id(const struct token *t, const char *word)
+{
+	if (*t->tk_value == NULL && *word != '\0')
+		return 0;
+	fprintf(stderr, "egressctl: %s\n", *word == '\0' ?
+	    "the session ID is empty" : "more than one session");
+	return -1;
 }
 
 /* Takes one word of the command. */
@@ -180,8 +171,12 @@ parser_word(struct parser *pa, struct invocation *in, const char *word)
 		word = t->tk_word;
 	if (t->tk_command != NULL)
 		in->in_command = t->tk_command;
-	if (t->tk_set != NULL && t->tk_set(in, word) == -1)
+	if (t->tk_type == SESSION_ID && check_session_id(t, word) == -1)
 		return -1;
+	if (t->tk_take != NULL && t->tk_take(word) == -1)
+		return -1;
+	if (t->tk_value != NULL)
+		*t->tk_value = word;
 	pa->pa_table = t->tk_next;
 	pa->pa_after = word;
 	return 0;
@@ -230,6 +225,21 @@ void
 parser_list_commands(FILE *fp)
 {
 	fputs("commands:\n", fp);
-	list_table(fp, tokens_main);
+	list_table(fp, first_words);
 	fputs("\nWords may be abbreviated. See egressctl(8).\n", fp);
 }
+
+static int
+help_run(const struct invocation *in)
+{
+	(void)in;
+	parser_list_commands(stdout);
+	return 0;
+}
+
+const struct command command_help = {
+	.co_name = "help",
+	.co_synopsis = "help",
+	.co_help = "list the commands",
+	.co_run = help_run,
+};

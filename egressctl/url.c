@@ -1,28 +1,16 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
- * egressctl: a URL from the command line, brought into the form in which the
- * daemon would put it before its rules.
+ * egressctl: a method and a URL from the command line, brought into the form in
+ * which the daemon would put them before its rules.
  */
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "egressctl.h"
+#include "role.h"
+#include "show.h"
+#include "url.h"
 
 static const struct {
 	const char	*prefix;
@@ -34,17 +22,7 @@ static const struct {
 	{ "tcp://",	URL_TCP,	0 },
 };
 
-const char *
-url_scheme_name(enum url_scheme scheme)
-{
-	static const char *const	names[URL_SCHEME_MAX] = {
-		[URL_HTTP] = "http", [URL_HTTPS] = "https", [URL_TCP] = "tcp",
-	};
-
-	return names[scheme];
-}
-
-/* What follows the scheme, or NULL. */
+/* The part after the scheme, or NULL if the scheme is unknown. */
 static const char *
 parse_scheme(const char *url, struct url *ur)
 {
@@ -104,8 +82,8 @@ parse_authority(const char *text, size_t len, struct url *ur)
 	return parse_port(after + 1, (size_t)(end - after - 1), ur);
 }
 
-/* NULL, or what is wrong with it. */
-const char *
+/* NULL, or what is wrong with the URL. */
+static const char *
 url_parse(const char *url, struct url *ur)
 {
 	const char	*rest, *why;
@@ -126,4 +104,41 @@ url_parse(const char *url, struct url *ur)
 	    sizeof(ur->ur_path), &why) == -1)
 		return why;
 	return NULL;
+}
+
+static int
+check_method(const char *method, enum url_scheme scheme)
+{
+	static const char	 set[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+	    "!#$%&'*+-.^_`|~";
+
+	if (scheme == URL_TCP) {
+		if (strcmp(method, "-") == 0)
+			return 0;
+		fputs("egressctl: tcp:// has no method, write \"-\"\n", stderr);
+		return -1;
+	}
+	if (strlen(method) <= METHOD_LEN && *method != '\0' &&
+	    method[strspn(method, set)] == '\0')
+		return 0;
+	fputs("egressctl: method \"", stderr);
+	visible_put(stderr, method, VISIBLE_QUOTED);
+	fprintf(stderr, "\": must be a word of at most %d bytes, in upper "
+	    "case\n", METHOD_LEN);
+	return -1;
+}
+
+/* -1 after saying what is wrong with method or URL. */
+int
+url_request(const char *method, const char *url, struct url *ur)
+{
+	const char	*why;
+
+	if ((why = url_parse(url, ur)) != NULL) {
+		fputs("egressctl: URL \"", stderr);
+		visible_put(stderr, url, VISIBLE_QUOTED);
+		fprintf(stderr, "\": %s\n", why);
+		return -1;
+	}
+	return check_method(method, ur->ur_scheme);
 }

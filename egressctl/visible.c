@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * egressctl: makes strings from the daemon safe to look at.  The sandbox
@@ -27,7 +13,7 @@
 #include <wchar.h>
 #include <wctype.h>
 
-#include "egressctl.h"
+#include "show.h"
 #include "utf8.h"
 
 #define VISIBLE_MAX	512	/* bytes of one string, unless VISIBLE_WHOLE */
@@ -58,7 +44,7 @@ is_allowed(char c, enum visible where)
 	return where == VISIBLE_TEXT || (c > ' ' && c < 0x7f);
 }
 
-/* As vis(3) with VIS_CSTYLE and VIS_OCTAL would; unvis(1) takes it back. */
+/* Escapes as vis(3) with VIS_CSTYLE and VIS_OCTAL, for unvis(1). */
 static size_t
 put_escaped(FILE *fp, const char *s, size_t len)
 {

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * egressd-fence runs this once, inside the network namespace of a sandbox
@@ -99,7 +85,7 @@ fence_check_namespace(void)
 	close(fd);
 }
 
-/* Which part of it does this kernel not have?  One small table for each. */
+/* The first part of a fence that this kernel lacks, each tried by itself. */
 static const char *
 fence_find_lacking(void)
 {
@@ -148,7 +134,7 @@ fence_set(uint32_t tcp, uint32_t dns, uint32_t group)
 		    { OP_STATE, STATE_KNOWN }, { OP_ACCEPT, 0 } } },
 		{ CHAIN_FILTER, "redirected connections", {
 		    { OP_STATUS, IPS_DST_NAT }, { OP_ACCEPT, 0 } } },
-		/* What is left and asks for our ports asks for us by name. */
+		/* Sent to the gate's own ports on purpose. */
 		{ CHAIN_FILTER, "the gate's TCP port", {
 		    { OP_PROTOCOL, IPPROTO_TCP }, { OP_PORT, tcp },
 		    { OP_COUNT, 0 }, { OP_LOG, group }, { OP_RESET, 0 } } },

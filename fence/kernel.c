@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * egressd-fence runs this: one transaction with nf_tables, and the reading
@@ -54,7 +40,7 @@ struct batch {
 	uint32_t		 ba_seq;
 };
 
-/* Of a dump: what is expected next. */
+/* Where a dump is compared with the fence. */
 struct reading {
 	const struct fence	*re_fence;
 	size_t			 re_next;
@@ -120,7 +106,7 @@ batch_answers(void)
 			    why != 0)
 				continue;
 			why = -e->error;
-			/* Refused as a whole, it is the first that failed. */
+			/* The batch's own error is its first message's. */
 			failed = nh->nlmsg_seq < SEQ_TABLE ? SEQ_TABLE :
 			    nh->nlmsg_seq;
 		}
@@ -261,7 +247,7 @@ verify_rule(const struct nlmsghdr *nh, void *arg)
 	return MNL_CB_OK;
 }
 
-/* Everything of a kind, of all tables: there must be no other. */
+/* Dump all objects of a kind: ours, and no others. */
 static void
 verify_all(const struct fence *fe, uint16_t type, mnl_cb_t cb, size_t count,
     const char *what)

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * egressd-k8sd: the process that speaks to API servers.  Until there are
@@ -32,9 +18,9 @@ static const ipc_handler no_handlers[MSG_MAX];
 static int
 k8sd_channel(const struct msg_channel *mc, int fd)
 {
-	if (mc->peer != ROLE_POLICYD)
+	if (mc->peer != ROLE_CONTROLD)
 		return -1;
-	child_peer(ROLE_POLICYD, fd, no_handlers);
+	child_peer(ROLE_CONTROLD, fd, no_handlers);
 	return 0;
 }
 

@@ -1,22 +1,8 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
- * The parent runs this: what policyd cannot do for a control client itself.
- * policyd is trusted more than an engine and less than we are, so that what
+ * The parent runs this: what controld cannot do for a control client itself.
+ * controld is trusted more than an engine and less than we are, so that what
  * it sends is looked up and nothing of a client's socket is read here.
  */
 
@@ -25,7 +11,7 @@
 #include "parent.h"
 
 int
-parent_policyd_status_ask(struct ipc *ip, const union msg *m)
+parent_controld_status_ask(struct ipc *ip, const union msg *m)
 {
 	struct proc	*pr;
 
@@ -44,7 +30,7 @@ parent_policyd_status_ask(struct ipc *ip, const union msg *m)
 }
 
 int
-parent_policyd_reload_ask(struct ipc *ip, const union msg *m)
+parent_controld_reload_ask(struct ipc *ip, const union msg *m)
 {
 	(void)ip;
 	reload_ask(&m->cookie.cookie);
@@ -52,7 +38,7 @@ parent_policyd_reload_ask(struct ipc *ip, const union msg *m)
 }
 
 int
-parent_policyd_log_ask(struct ipc *ip, const union msg *m)
+parent_controld_log_ask(struct ipc *ip, const union msg *m)
 {
 	if (log_level_name(m->log_level.level) == NULL)
 		return ipc_bad(ip, "log level %u", m->log_level.level);
@@ -61,10 +47,12 @@ parent_policyd_log_ask(struct ipc *ip, const union msg *m)
 }
 
 int
-parent_policyd_peer_ask(struct ipc *ip, const union msg *m)
+parent_controld_peer_ask(struct ipc *ip, const union msg *m)
 {
 	int	 fd = ipc_take_fd(ip);
 
+	if (fd == -1)
+		log_warnx("a control client is lost: no free descriptor");
 	ipc_send(ip, -1, PEER_ANSWER, peer_answer, .cookie = m->cookie.cookie,
 	    .welcome = fd != -1 && peer_welcome(fd));
 	if (fd != -1)
@@ -73,7 +61,7 @@ parent_policyd_peer_ask(struct ipc *ip, const union msg *m)
 }
 
 int
-parent_policyd_follow_ask(struct ipc *ip, const union msg *m)
+parent_controld_follow_ask(struct ipc *ip, const union msg *m)
 {
 	struct proc	*recorder = proc_find(ROLE_RECORDER);
 	int		 fd = ipc_take_fd(ip);
@@ -89,7 +77,7 @@ parent_policyd_follow_ask(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
-/* Another process caught an engine at a lie. */
+/* A child reports that an engine sent it a bad message. */
 int
 parent_child_engine_bad(struct ipc *ip, const union msg *m)
 {
@@ -107,15 +95,16 @@ const ipc_handler parent_handlers[MSG_MAX] = {
 	[MSG_CONF_ACK] = parent_child_conf_ack,
 	[MSG_CONF_NAK] = parent_child_conf_nak,
 	[MSG_CONF_DONE] = parent_child_conf_done,
-	[MSG_STATUS_ASK] = parent_policyd_status_ask,
-	[MSG_RELOAD_ASK] = parent_policyd_reload_ask,
-	[MSG_LOG_ASK] = parent_policyd_log_ask,
-	[MSG_PEER_ASK] = parent_policyd_peer_ask,
-	[MSG_FOLLOW_ASK] = parent_policyd_follow_ask,
-	[MSG_SESSION_ASK] = parent_policyd_session_ask,
+	[MSG_STATUS_ASK] = parent_controld_status_ask,
+	[MSG_RELOAD_ASK] = parent_controld_reload_ask,
+	[MSG_LOG_ASK] = parent_controld_log_ask,
+	[MSG_PEER_ASK] = parent_controld_peer_ask,
+	[MSG_FOLLOW_ASK] = parent_controld_follow_ask,
+	[MSG_SESSION_ASK] = parent_controld_session_ask,
+	[MSG_SESSION_STOP] = parent_controld_session_stop,
 	[MSG_ENGINE_BAD] = parent_child_engine_bad,
 	[MSG_SOCKET_ASK] = parent_dialer_socket_ask,
 	[MSG_ENGINE_TRUST] = parent_engine_trust,
-	[MSG_HELPER_ASK] = parent_deciderd_helper_ask,
-	[MSG_HELPER_DONE] = parent_deciderd_helper_done,
+	[MSG_OPEN_ASK] = parent_child_open_ask,
+	[MSG_OPEN_DONE] = parent_child_open_done,
 };

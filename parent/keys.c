@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The parent runs this: files that hold a secret.  Whoever else can read one
@@ -54,17 +40,21 @@ weigh(const struct stat *st, const char *path, struct why *why)
 	return 0;
 }
 
+/* A secret to read; -1, and why begins with where the file is named. */
 int
-key_check(int fd, const struct conf_pos *pos, const char *path,
-    struct why *why)
+key_open(const struct conf_pos *pos, const char *path, struct why *why)
 {
 	struct why	 what;
 	struct stat	 st;
+	int		 fd;
 
-	if (fstat(fd, &st) == -1)
-		why_set(&what, "%s: %s", path, strerror(errno));
-	else if (weigh(&st, path, &what) == 0)
-		return 0;
+	if ((fd = place_read(path, &what)) != -1) {
+		if (fstat(fd, &st) == -1)
+			why_set(&what, "%s: %s", path, strerror(errno));
+		else if (weigh(&st, path, &what) == 0)
+			return fd;
+		close(fd);
+	}
 	return why_set(why, "%s:%u: %s", pos->p_file, pos->p_line, what.text);
 }
 
@@ -88,7 +78,7 @@ warn_of(const struct conf_pos *pos, const char *path, void *arg)
 	return 0;
 }
 
-/* modes: also of what would be refused; a check alone refuses no file. */
+/* modes: warn of files that would be refused, for a check refuses none. */
 void
 keys_warn(const struct config *conf, bool modes)
 {

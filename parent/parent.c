@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * egressd: the parent process.  It reads the configuration, starts the other
@@ -45,7 +31,8 @@ static int	 ready_fd = -1;		/* who started us in the foreground */
 static void __attribute__((noreturn))
 usage(void)
 {
-	fprintf(stderr, "usage: egressd [-dnpv] [-C fd] [-f file] [-s socket]\n");
+	fprintf(stderr, "usage: egressd [-dnpVv] [-C fd] [-f file] "
+	    "[-s socket]\n");
 	exit(2);
 }
 
@@ -69,10 +56,11 @@ parent_stop(int status)
 	d.d_stopping = true;
 	d.d_status = status;
 	notify_send("STOPPING=1");
+	runtime_withdraw(d.d_runtime);
 	procs_stop();
 }
 
-/* Something got further: are we ready for work now? */
+/* A child has come further: is the whole daemon ready for work now? */
 void
 parent_progress(void)
 {
@@ -82,7 +70,7 @@ parent_progress(void)
 	    !procs_all_run(R_CHILDREN))
 		return;
 	if (d.d_client != -1)
-		ipc_send(proc_find(ROLE_POLICYD)->pr_ipc, d.d_client, CLIENT,
+		ipc_send(proc_find(ROLE_CONTROLD)->pr_ipc, d.d_client, CLIENT,
 		    empty);
 	else if (pid_publish(&why) == -1) {
 		log_errorx("%s", why.text);
@@ -315,7 +303,7 @@ inherited(const char *number)
 	return fd;
 }
 
-/* Nothing else of theirs is kept open, such as a file that they lock. */
+/* Close what the caller left open, such as a file that it locks. */
 static void
 close_inherited(void)
 {
@@ -340,7 +328,7 @@ main(int argc, char *argv[])
 	open_standard();
 	paths_init();
 	d.d_conf_path = path_conf;
-	while ((ch = getopt(argc, argv, "C:df:nps:v")) != -1)
+	while ((ch = getopt(argc, argv, "C:df:nps:Vv")) != -1)
 		switch (ch) {
 		case 'C':
 			d.d_client = inherited(optarg);
@@ -360,6 +348,9 @@ main(int argc, char *argv[])
 		case 's':
 			d.d_socket = optarg;
 			break;
+		case 'V':
+			puts("egressd " EGRESSD_VERSION);
+			return fflush(stdout) == EOF;
 		case 'v':
 			d.d_verbose++;
 			break;

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The parent: it holds the privileges and the configuration, starts the
@@ -59,6 +45,7 @@ struct proc {
 	struct session		*pr_session;	/* of an engine */
 	uint64_t		 pr_generation;	/* sent to it last */
 	bool			 pr_voted;	/* on that */
+	bool			 pr_weighs;	/* an engine without session */
 	char			 pr_name[NAME_LEN + 16];
 	struct event		 pr_deadline;
 };
@@ -74,8 +61,12 @@ struct session {
 	char			 se_name[NAME_LEN + 1];
 	char			 se_policy[NAME_LEN + 1];	/* "": fixed */
 	int			 se_box;	/* for the engine, or -1 */
-	bool			 se_asked;	/* somebody waits: se_cookie */
-	uint32_t		 se_cookie;
+	bool			 se_asked;	/* controld waits to hear */
+	uint32_t		 se_number;	/* controld's; 0: fixed */
+	bool			 se_opened;	/* policyd knows it */
+	char			*se_environment; /* names; NULL: not told */
+	const char		*se_why;	/* it did not start */
+	bool			 se_overdue;	/* its deadline has passed */
 	struct proc		*se_engine;
 	uint64_t		 se_started;	/* clock_ms() */
 	unsigned int		 se_delay_ms;	/* before the next start */
@@ -96,12 +87,12 @@ struct daemon {
 	bool			 d_private;	/* -p: for a single run */
 	struct config		*d_conf;	/* running */
 	struct runtime		*d_runtime;	/* its open files */
-	uint64_t		 d_generation;	/* running, 0 before the first */
+	uint64_t		 d_generation;	/* 0 before the first */
 	uint64_t		 d_life;	/* not that of any other */
-	uint64_t		 d_started;	/* nanoseconds since the epoch */
+	uint64_t		 d_started;	/* ns since the epoch */
 	bool			 d_privileged;
 	bool			 d_debug;	/* -d */
-	bool			 d_journal;	/* lines begin with a priority */
+	bool			 d_journal;	/* lines have a priority */
 	int			 d_verbose;	/* -v */
 	bool			 d_ready;
 	bool			 d_stopping;
@@ -125,6 +116,7 @@ bool		 procs_all_run(uint32_t);
 void		 procs_log_level(enum log_level);
 struct proc	*proc_by_instance(uint32_t);
 void		 proc_start_engine(struct session *);
+struct proc	*proc_start_weigher(void);
 void		 proc_started(struct proc *);
 void		 proc_end(struct proc *);
 void		 proc_kill(struct proc *, const char *);
@@ -137,13 +129,27 @@ void		 session_engine_runs(struct session *);
 void		 sessions_start(void);
 const struct conf_policy *session_policy(const struct config *,
 		    const struct session *);
-int		 parent_policyd_session_ask(struct ipc *, const union msg *);
+int		 parent_controld_session_ask(struct ipc *, const union msg *);
+int	 parent_controld_session_stop(struct ipc *, const union msg *);
 
-/* helper.c: programs and sockets of deciders */
-void		 helper_reaped(pid_t, int);
-void		 helpers_stop(void);
-int		 parent_deciderd_helper_ask(struct ipc *, const union msg *);
-int		 parent_deciderd_helper_done(struct ipc *, const union msg *);
+/* program.c, program_exec.c */
+struct program_spec {
+	const struct conf_words	*ps_command;
+	const char		*ps_user;	/* NULL: that of the role */
+	enum role		 ps_role;	/* which asked for it */
+	const char		*ps_name;	/* in the log */
+};
+struct program	*program_start(const struct program_spec *, int *,
+		    void (*)(void *, const char *), void *);
+void		 program_kill(const struct program *);
+void		 program_reaped(pid_t, int);
+void		 programs_stop(void);
+void		 program_exec(const struct program_spec *, int, int)
+		    __attribute__((__noreturn__));
+
+/* open.c: descriptors for children */
+int		 parent_child_open_ask(struct ipc *, const union msg *);
+int		 parent_child_open_done(struct ipc *, const union msg *);
 
 /* identity.c */
 int		 identity_check(const struct config *, struct why *);
@@ -155,6 +161,7 @@ void		 reload_start(struct config *, struct runtime *);
 void		 reload_ask(const uint32_t *);
 void		 reload_engine(struct proc *);
 void		 reload_weigh(void);
+void		 reload_weigher_gone(bool);
 bool		 reload_running(void);
 void		 reload_drop(void);
 int		 parent_child_conf_ack(struct ipc *, const union msg *);
@@ -170,6 +177,7 @@ struct runtime	*runtime_open(const struct config *, const struct runtime *,
 		    struct why *);
 void		 runtime_commit(struct runtime *, struct runtime *);
 void		 runtime_abort(struct runtime *);
+void		 runtime_withdraw(struct runtime *);
 void		 runtime_remove(struct runtime *);
 int		 runtime_take_control(struct runtime *, bool);
 int		 runtime_take_file(struct runtime *, const char *);
@@ -177,8 +185,7 @@ struct auditfile *runtime_audit(struct runtime *);
 const struct bounds *runtime_bounds(const struct runtime *);
 
 /* keys.c */
-int		 key_check(int, const struct conf_pos *, const char *,
-		    struct why *);
+int		 key_open(const struct conf_pos *, const char *, struct why *);
 void		 keys_warn(const struct config *, bool);
 
 /* auditfile.c */
@@ -215,16 +222,18 @@ const char	*trust_bundle(const struct config *,
 		    const struct conf_session *);
 int		 trust_send(struct proc *, const struct config *,
 		    const struct conf_session *);
+bool		 trust_is_given(const struct config *);
+int		 trust_offer(struct proc *, const struct config *);
 int		 trust_directory(const char *, struct why *);
 int		 parent_engine_trust(struct ipc *, const union msg *);
 
-/* control.c: what children say, most of it for policyd's clients */
+/* control.c: what children say, most of it for controld's clients */
 extern const ipc_handler parent_handlers[MSG_MAX];
-int		 parent_policyd_status_ask(struct ipc *, const union msg *);
-int		 parent_policyd_reload_ask(struct ipc *, const union msg *);
-int		 parent_policyd_log_ask(struct ipc *, const union msg *);
-int		 parent_policyd_peer_ask(struct ipc *, const union msg *);
-int		 parent_policyd_follow_ask(struct ipc *, const union msg *);
+int		 parent_controld_status_ask(struct ipc *, const union msg *);
+int		 parent_controld_reload_ask(struct ipc *, const union msg *);
+int		 parent_controld_log_ask(struct ipc *, const union msg *);
+int		 parent_controld_peer_ask(struct ipc *, const union msg *);
+int		 parent_controld_follow_ask(struct ipc *, const union msg *);
 int		 parent_child_engine_bad(struct ipc *, const union msg *);
 
 /* sockets.c */

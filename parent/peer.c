@@ -1,22 +1,8 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The parent runs this: does a control client live outside every sandbox?
- * policyd cannot look, so it sends us the client's socket, of which we read
+ * controld cannot look, so it sends us the client's socket, of which we read
  * nothing.  A sandbox has user and network namespaces of its own, so a peer
  * with ours is outside.  Whatever cannot be told is a no.
  */
@@ -99,25 +85,54 @@ peer_hold(int fd, pid_t pid)
 	return syscall(SYS_pidfd_open, pid, 0);
 }
 
+/*
+ * A process that has ended may have left its number to another.  A signal, as
+ * for a child that dies just then, also ends a poll that does not wait.
+ */
+static bool
+peer_ended(int pidfd)
+{
+	struct pollfd	 pfd = { .fd = pidfd, .events = POLLIN };
+	int		 n;
+
+	do
+		n = poll(&pfd, 1, 0);
+	while (n == -1 && errno == EINTR);
+	return n != 0;
+}
+
+/* NULL if it is welcome, or what there is against it. */
+static const char *
+peer_doubt(int fd, const struct ucred *cred)
+{
+	const char	*why;
+	int		 pidfd;
+
+	if (cred->pid <= 0)
+		return "its process is not for us to see";
+	if ((pidfd = peer_hold(fd, cred->pid)) == -1)
+		return strerror(errno);
+	why = stranger(cred->pid);
+	if (why == NULL && proc_owns_uid(cred->uid))
+		why = "one of our own processes";
+	if (why == NULL && peer_ended(pidfd))
+		why = "it has ended";
+	close(pidfd);
+	return why;
+}
+
 bool
 peer_welcome(int fd)
 {
 	struct ucred	 cred;
-	struct pollfd	 pfd = { .events = POLLIN };
 	socklen_t	 len = sizeof(cred);
 	const char	*why;
 
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == -1 ||
-	    cred.pid <= 0 || (pfd.fd = peer_hold(fd, cred.pid)) == -1)
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == -1) {
+		log_warn("control client: who it is cannot be told, hung up");
 		return false;
-	why = stranger(cred.pid);
-	if (why == NULL && proc_owns_uid(cred.uid))
-		why = "one of our own processes";
-	/* A process that has ended meanwhile may have left its number. */
-	if (why == NULL && poll(&pfd, 1, 0) != 0)
-		why = "it has ended";
-	close(pfd.fd);
-	if (why != NULL)
+	}
+	if ((why = peer_doubt(fd, &cred)) != NULL)
 		log_info("control client pid %d uid %u: %s, hung up",
 		    (int)cred.pid, cred.uid, why);
 	return why == NULL;

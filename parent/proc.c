@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The parent runs this: it starts the other programs, knows them by pid and
@@ -183,8 +169,8 @@ proc_boot(struct proc *pr)
 	if (d.d_privileged)
 		identity_get(pr->pr_role, &uid, &gid);
 	pr->pr_uid = uid;
-	ipc_send(pr->pr_ipc, -1, BOOT, boot, .role = pr->pr_role,
-	    .log_level = log_get_level(),
+	ipc_send(pr->pr_ipc, -1, BOOT, boot, .version = msg_version,
+	    .role = pr->pr_role, .log_level = log_get_level(),
 	    .log_marks = d.d_journal || pr->pr_log != NULL,
 	    .uid = uid, .gid = gid, .life = d.d_life,
 	    .chroot = uid != 0 ? identity_root(pr->pr_role) : "",
@@ -290,24 +276,29 @@ proc_wire(struct proc *a, struct proc *b)
 	return 0;
 }
 
-/* The side channels of DESIGN, and no others.  -1 if one cannot be made. */
+/* The side channels, and no others.  -1 if one cannot be made. */
 int
 procs_start(void)
 {
-	static const enum role	 policyd_peers[] = { ROLE_RECORDER,
-	    ROLE_DIALER, ROLE_DECIDERD, ROLE_K8SD };
-	struct proc		*policyd;
+	static const enum role	 pairs[][2] = {
+		{ ROLE_CONTROLD, ROLE_POLICYD },
+		{ ROLE_CONTROLD, ROLE_RECORDER },
+		{ ROLE_CONTROLD, ROLE_K8SD },
+		{ ROLE_POLICYD, ROLE_RECORDER },
+		{ ROLE_POLICYD, ROLE_DIALER },
+		{ ROLE_POLICYD, ROLE_DECIDERD },
+	};
 	enum role		 role;
 	size_t			 i;
 
 	for (role = ROLE_PARENT + 1; role < ROLE_ENGINE; role++)
 		if (proc_start(role, NULL) == NULL)
 			return -1;
-	policyd = proc_find(ROLE_POLICYD);
-	for (i = 0; i < sizeof(policyd_peers) / sizeof(policyd_peers[0]); i++)
-		if (proc_wire(policyd, proc_find(policyd_peers[i])) == -1) {
-			log_warn("%s: cannot connect it to policyd",
-			    role_name(policyd_peers[i]));
+	for (i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+		if (proc_wire(proc_find(pairs[i][0]),
+		    proc_find(pairs[i][1])) == -1) {
+			log_warn("%s: cannot connect it to %s",
+			    role_name(pairs[i][1]), role_name(pairs[i][0]));
 			return -1;
 		}
 	return 0;
@@ -341,7 +332,21 @@ proc_start_engine(struct session *se)
 	reload_engine(pr);
 }
 
-/* It has what it was sent, and no deadline but that of a transaction. */
+/*
+ * An engine that serves nobody.  It weighs the CAs of a configuration, which
+ * we could not: only engines know what a key is.  NULL if it does not start.
+ */
+struct proc *
+proc_start_weigher(void)
+{
+	struct proc	*pr;
+
+	if ((pr = proc_start(ROLE_ENGINE, NULL)) != NULL)
+		pr->pr_weighs = true;
+	return pr;
+}
+
+/* The process has its slice, and no deadline but a transaction's. */
 void
 proc_started(struct proc *pr)
 {
@@ -385,12 +390,18 @@ proc_reaped(pid_t pid, int status)
 		if (pr->pr_pid == pid)
 			break;
 	if (pr == NULL) {
-		helper_reaped(pid, status);
+		program_reaped(pid, status);
 		return;
 	}
 	log_end(pr, status);
 	role = pr->pr_role;
 	se = pr->pr_session;
+	if (se != NULL && WIFEXITED(status) &&
+	    WEXITSTATUS(status) == CHILD_OTHER_VERSION)
+		se->se_why = "the engine is of another version than the "
+		    "running egressd: restart the daemon";
+	if (pr->pr_weighs)
+		reload_weigher_gone(pr->pr_voted);
 	proc_free(pr);
 	if (d.d_stopping)
 		procs_stop();
@@ -439,7 +450,7 @@ end_these(uint32_t roles)
 void
 procs_stop(void)
 {
-	helpers_stop();
+	programs_stop();
 	if (end_these(R_POLICYD) || end_these(R_CHILDREN & ~R_RECORDER) ||
 	    end_these(R_RECORDER))
 		return;

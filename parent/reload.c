@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The parent runs this: a configuration comes into force as one transaction.
@@ -20,6 +6,8 @@
  * slice and says yes or no; then all change over, or none.  The first
  * configuration takes the same way.  Engines have no vote: one that is silent
  * for a second is killed, its session starts again under what is in force.
+ * The CAs that a configuration gives to sessions are weighed by an engine that
+ * serves none and lives for one vote: yes, no, or death, which is no.
  */
 
 #include <stdio.h>
@@ -28,10 +16,17 @@
 
 #include "parent.h"
 
+/*
+ * Those who change over last: policyd gives verdicts, and controld has
+ * sessions started under them.
+ */
+#define R_JUDGING	(R_POLICYD | R_CONTROLD)
+
 static struct {
 	bool		 tx_active;
 	bool		 tx_committed;
-	bool		 tx_judged;	/* policyd and engines follow it too */
+	bool		 tx_judged;	/* R_JUDGING and engines follow it */
+	bool		 tx_weighing;	/* CAs: whoever does is still there */
 	bool		 tx_asked;	/* by a control client: tx_cookie */
 	uint32_t	 tx_cookie;
 	uint64_t	 tx_generation;
@@ -55,16 +50,16 @@ static void
 reload_answer(const uint32_t *cookie, enum reload_result result,
     const char *text)
 {
-	struct proc	*policyd = proc_find(ROLE_POLICYD);
+	struct proc	*controld = proc_find(ROLE_CONTROLD);
 
 	if (result == RELOAD_OK)
 		log_info("configuration %s is in force, generation %llu",
 		    d.d_conf_path, (unsigned long long)d.d_generation);
 	else
 		log_warnx("reload: %s", text);
-	if (cookie == NULL || policyd == NULL || policyd->pr_ipc == NULL)
+	if (cookie == NULL || controld == NULL || controld->pr_ipc == NULL)
 		return;
-	ipc_send(policyd->pr_ipc, -1, RELOAD_DONE, reload_done,
+	ipc_send(controld->pr_ipc, -1, RELOAD_DONE, reload_done,
 	    .cookie = *cookie, .result = result,
 	    .generation = d.d_generation, .text = text);
 }
@@ -110,10 +105,13 @@ reload_start(struct config *conf, struct runtime *rt)
 	tx.tx_conf = conf;
 	tx.tx_runtime = rt;
 	tx.tx_refusal.text[0] = '\0';
+	tx.tx_weighing = trust_is_given(conf);
+	if (tx.tx_weighing && proc_start_weigher() == NULL)
+		reload_weigher_gone(false);
 	TAILQ_FOREACH(pr, &procs, pr_entry) {
 		if (pr->pr_ipc == NULL)
 			continue;
-		if (pr->pr_role == ROLE_ENGINE &&
+		if (pr->pr_role == ROLE_ENGINE && !pr->pr_weighs &&
 		    (pr->pr_ipc->ip_state != S_RUN || pr->pr_session == NULL ||
 		    session_policy(conf, pr->pr_session) == NULL))
 			continue;
@@ -234,7 +232,7 @@ static void
 reload_commit(void)
 {
 	tx.tx_committed = true;
-	commit_send(R_VOTERS & ~R_POLICYD);
+	commit_send(R_VOTERS & ~R_JUDGING);
 	runtime_commit(tx.tx_runtime, d.d_runtime);
 	/* A level that an operator has set stays until the file's changes. */
 	if (d.d_conf != NULL && d.d_conf->cf_log != tx.tx_conf->cf_log)
@@ -271,7 +269,8 @@ reload_finish(void)
 	event_del(&tx.tx_engines);
 	tx.tx_active = false;
 	if (d.d_ready)
-		reload_answer(tx.tx_asked ? &tx.tx_cookie : NULL, RELOAD_OK, "");
+		reload_answer(tx.tx_asked ? &tx.tx_cookie : NULL, RELOAD_OK,
+		    "");
 	sessions_follow(d.d_conf);
 	parent_progress();
 }
@@ -299,10 +298,10 @@ reload_weigh(void)
 	if (!tx.tx_active)
 		return;
 	if (tx.tx_committed && !tx.tx_judged) {
-		if (!procs_all_run(R_VOTERS & ~R_POLICYD))
+		if (!procs_all_run(R_VOTERS & ~R_JUDGING))
 			return;
 		tx.tx_judged = true;
-		commit_send(R_POLICYD | R_ENGINE);
+		commit_send(R_JUDGING | R_ENGINE);
 		event_add(&tx.tx_engines, &engines);
 		return;
 	}
@@ -312,6 +311,8 @@ reload_weigh(void)
 			reload_finish();
 		return;
 	}
+	if (tx.tx_weighing)
+		return;
 	TAILQ_FOREACH(pr, &procs, pr_entry)
 		if (in_transaction(pr) && !pr->pr_voted)
 			return;
@@ -341,7 +342,7 @@ reload_engines_overdue(evutil_socket_t fd, short what, void *arg)
 	(void)fd, (void)what, (void)arg;
 	TAILQ_FOREACH_SAFE(pr, &procs, pr_entry, next)
 		if (pr->pr_role == ROLE_ENGINE && in_transaction(pr) &&
-		    pr->pr_ipc->ip_state != S_RUN &&
+		    !pr->pr_weighs && pr->pr_ipc->ip_state != S_RUN &&
 		    (tx.tx_judged || !pr->pr_voted))
 			proc_kill(pr, "it does not answer to a configuration");
 	reload_weigh();
@@ -359,6 +360,22 @@ wrong_generation(struct ipc *ip, uint64_t generation)
 	    (unsigned long long)pr->pr_generation);
 }
 
+static void
+reload_refuse(const char *who, const char *why)
+{
+	if (tx.tx_refusal.text[0] == '\0')
+		why_set(&tx.tx_refusal, "%s: %s", who, why);
+}
+
+/* It is waited for, so that a reload leaves nothing behind. */
+void
+reload_weigher_gone(bool voted)
+{
+	tx.tx_weighing = false;
+	if (!voted)
+		reload_refuse("CAs of sessions", "they could not be weighed");
+}
+
 int
 parent_child_conf_ack(struct ipc *ip, const union msg *m)
 {
@@ -369,6 +386,10 @@ parent_child_conf_ack(struct ipc *ip, const union msg *m)
 	if (pr->pr_voted)
 		return ipc_bad(ip, "second vote on a generation");
 	pr->pr_voted = true;
+	if (pr->pr_weighs) {
+		proc_end(pr);
+		return 0;
+	}
 	if (in_transaction(pr)) {
 		reload_weigh();
 		return 0;
@@ -385,13 +406,17 @@ parent_child_conf_nak(struct ipc *ip, const union msg *m)
 
 	if (wrong_generation(ip, m->conf_nak.generation) == -1)
 		return -1;
+	if (pr->pr_role == ROLE_ENGINE && !pr->pr_weighs)
+		return ipc_bad(ip, "an engine has no vote");
 	if (pr->pr_voted)
 		return ipc_bad(ip, "second vote on a generation");
 	pr->pr_voted = true;
-	if (tx.tx_refusal.text[0] == '\0')
-		why_set(&tx.tx_refusal, "%s: %s", pr->pr_name,
-		    m->conf_nak.why);
-	reload_weigh();
+	reload_refuse(pr->pr_weighs ? d.d_conf_path : pr->pr_name,
+	    m->conf_nak.why);
+	if (pr->pr_weighs)
+		proc_end(pr);
+	else
+		reload_weigh();
 	return 0;
 }
 

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The parent runs this: the files and sockets that a configuration names.
@@ -41,7 +27,7 @@
 struct control {
 	char	 co_path[PATH_LEN];	/* "": there is none */
 	int	 co_fd;			/* ours, for the next generation */
-	int	 co_pass;		/* policyd's */
+	int	 co_pass;		/* controld's */
 	bool	 co_bound;		/* by this generation */
 	uid_t	 co_uid;
 	gid_t	 co_gid;
@@ -208,35 +194,38 @@ file_read(const struct conf_pos *pos, const char *path, struct why *why)
 	return fd;
 }
 
+/* The descriptor is kept for the next process. */
+static int
+file_keep(struct runtime *rt, const char *path, int fd, struct why *why)
+{
+	struct opened	*op;
+
+	if (fd == -1)
+		return -1;
+	if ((op = calloc(1, sizeof(*op))) == NULL) {
+		close(fd);
+		return why_set(why, "%s: %s", path, strerror(errno));
+	}
+	op->op_path = path;
+	op->op_fd = fd;
+	TAILQ_INSERT_TAIL(&rt->rt_files, op, op_entry);
+	return 0;
+}
+
 static int
 file_open(struct runtime *rt, const struct conf_pos *pos, const char *path,
     struct why *why)
 {
-	struct opened	*op;
-
-	if (path == NULL)
-		return 0;
-	if ((op = calloc(1, sizeof(*op))) == NULL)
-		return why_set(why, "%s: %s", path, strerror(errno));
-	op->op_path = path;
-	if ((op->op_fd = file_read(pos, path, why)) == -1) {
-		free(op);
-		return -1;
-	}
-	TAILQ_INSERT_TAIL(&rt->rt_files, op, op_entry);
-	return 0;
+	return path == NULL ? 0 :
+	    file_keep(rt, path, file_read(pos, path, why), why);
 }
 
 static int
 secret_open(struct runtime *rt, const struct conf_pos *pos, const char *path,
     struct why *why)
 {
-	if (path == NULL)
-		return 0;
-	if (file_open(rt, pos, path, why) == -1)
-		return -1;
-	return key_check(TAILQ_LAST(&rt->rt_files, openeds)->op_fd, pos, path,
-	    why);
+	return path == NULL ? 0 :
+	    file_keep(rt, path, key_open(pos, path, why), why);
 }
 
 /* Opened again for each engine: a session outlives many. */
@@ -256,15 +245,14 @@ file_check(const struct conf_pos *pos, const char *path, struct why *why)
 static int
 secret_check(const struct conf_pos *pos, const char *path, struct why *why)
 {
-	int	 fd, rv;
+	int	 fd;
 
 	if (path == NULL)
 		return 0;
-	if ((fd = file_read(pos, path, why)) == -1)
+	if ((fd = key_open(pos, path, why)) == -1)
 		return -1;
-	rv = key_check(fd, pos, path, why);
 	close(fd);
-	return rv;
+	return 0;
 }
 
 static int
@@ -305,15 +293,18 @@ sessions_check(const struct config *conf, struct why *why)
 static int
 files_open(struct runtime *rt, const struct config *conf, struct why *why)
 {
+	const struct decider_options	*op;
 	const struct conf_decider	*dc;
 	const struct conf_cluster	*cl;
 
-	TAILQ_FOREACH(dc, &conf->cf_deciders, dc_entry)
-		if (secret_open(rt, &dc->dc_pos, dc->dc_key_file,
+	TAILQ_FOREACH(dc, &conf->cf_deciders, dc_entry) {
+		op = &dc->dc_options;
+		if (secret_open(rt, &dc->dc_pos, op->do_key_file, why) == -1 ||
+		    file_open(rt, &dc->dc_pos, op->do_prompt_file,
 		    why) == -1 ||
-		    file_open(rt, &dc->dc_pos, dc->dc_prompt_file, why) == -1 ||
-		    file_open(rt, &dc->dc_pos, dc->dc_trust_file, why) == -1)
+		    file_open(rt, &dc->dc_pos, op->do_trust_file, why) == -1)
 			return -1;
+	}
 	TAILQ_FOREACH(cl, &conf->cf_clusters, cl_entry)
 		if (secret_open(rt, &cl->cl_pos, cl->cl_kubeconfig,
 		    why) == -1 ||
@@ -408,7 +399,7 @@ runtime_free(struct runtime *rt)
 	free(rt);
 }
 
-/* It never came into force: leave no trace of it. */
+/* The candidate never came into force: leave no trace of it. */
 void
 runtime_abort(struct runtime *rt)
 {
@@ -450,17 +441,31 @@ runtime_commit(struct runtime *rt, struct runtime *old)
 	runtime_free(old);
 }
 
+/*
+ * The daemon is about to end.  Whoever comes now finds no socket, and does not
+ * wait at one where nobody accepts.
+ */
+void
+runtime_withdraw(struct runtime *rt)
+{
+	struct control	*co;
+
+	if (rt == NULL)
+		return;
+	for (co = rt->rt_control; co < rt->rt_control + NCONTROLS; co++) {
+		if (co->co_path[0] != '\0')
+			unlink(co->co_path);
+		co->co_path[0] = '\0';
+		close_fd(&co->co_fd);
+		close_fd(&co->co_pass);
+	}
+}
+
 /* The daemon ends. */
 void
 runtime_remove(struct runtime *rt)
 {
-	int	 i;
-
-	if (rt == NULL)
-		return;
-	for (i = 0; i < NCONTROLS; i++)
-		if (rt->rt_control[i].co_path[0] != '\0')
-			unlink(rt->rt_control[i].co_path);
+	runtime_withdraw(rt);
 	runtime_free(rt);
 }
 

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The parent runs this: sessions.  Each has one engine.  When it dies, a fixed
@@ -73,6 +59,7 @@ session_new(const char *name)
 	if ((se = calloc(1, sizeof(*se))) == NULL)
 		fatal("%s", __func__);
 	strlcpy(se->se_name, name, sizeof(se->se_name));
+	se->se_why = "the engine did not start";
 	se->se_box = -1;
 	event_assign(&se->se_retry, d.d_base, -1, 0, session_retry, se);
 	TAILQ_INSERT_TAIL(&sessions, se, se_entry);
@@ -83,13 +70,44 @@ session_new(const char *name)
 static void
 session_answer(struct session *se, bool ok, const char *text)
 {
-	struct proc	*policyd = proc_find(ROLE_POLICYD);
+	struct proc	*controld = proc_find(ROLE_CONTROLD);
 
-	if (!se->se_asked || policyd == NULL || policyd->pr_ipc == NULL)
+	if (!se->se_asked || controld == NULL || controld->pr_ipc == NULL)
 		return;
 	se->se_asked = false;
-	ipc_send(policyd->pr_ipc, -1, SESSION_DONE, session_done,
-	    .cookie = se->se_cookie, .ok = ok, .text = text);
+	ipc_send(controld->pr_ipc, -1, SESSION_DONE, session_done,
+	    .number = se->se_number, .ok = ok, .text = text);
+}
+
+/* policyd judges for sessions that the configuration or we have told it of. */
+static void
+session_open(struct session *se)
+{
+	struct proc	*policyd = proc_find(ROLE_POLICYD);
+
+	if (se->se_policy[0] == '\0' || policyd == NULL ||
+	    policyd->pr_ipc == NULL)
+		return;
+	se->se_opened = true;
+	ipc_send(policyd->pr_ipc, -1, SESSION_OPEN, session_ask,
+	    .number = se->se_number, .session = se->se_name,
+	    .policy = se->se_policy, .told = se->se_environment != NULL,
+	    .environment = se->se_environment);
+	free(se->se_environment);
+	se->se_environment = NULL;
+}
+
+static void
+session_close(struct session *se)
+{
+	struct proc	*policyd = proc_find(ROLE_POLICYD);
+
+	if (!se->se_opened || policyd == NULL || policyd->pr_ipc == NULL)
+		return;
+	ipc_send(policyd->pr_ipc, -1, SESSION_CLOSE, session_close,
+	    .number = se->se_number, .overdue = se->se_overdue);
+	/* policyd is to hear why before it sees the engine end. */
+	ipc_push(policyd->pr_ipc);
 }
 
 static void
@@ -97,13 +115,15 @@ session_free(struct session *se)
 {
 	TAILQ_REMOVE(&sessions, se, se_entry);
 	event_del(&se->se_retry);
-	session_answer(se, false, "the engine did not start");
+	session_answer(se, false, se->se_why);
+	session_close(se);
 	if (se->se_box != -1)
 		close(se->se_box);
 	if (se->se_engine != NULL) {
 		se->se_engine->pr_session = NULL;
 		proc_end(se->se_engine);
 	}
+	free(se->se_environment);
 	free(se);
 }
 
@@ -138,6 +158,7 @@ sessions_start(void)
 		    event_pending(&se->se_retry, EV_TIMEOUT, NULL))
 			continue;
 		se->se_started = clock_ms();
+		session_open(se);
 		proc_start_engine(se);
 	}
 }
@@ -180,38 +201,97 @@ session_engine_runs(struct session *se)
 	session_answer(se, true, "");
 }
 
-/* A control client has a sandbox and wants a gate for it. */
+/* A sandbox's session only; one that has ended meanwhile is no fault. */
 int
-parent_policyd_session_ask(struct ipc *ip, const union msg *m)
+parent_controld_session_stop(struct ipc *ip, const union msg *m)
 {
-	const struct msg_session_ask	*ma = &m->session_ask;
-	struct session			*se = session_find(ma->session);
-	const char			*why = name_error(ma->session);
-	int				 fd = ipc_take_fd(ip);
+	struct session	*se;
 
-	/* policyd, which keeps the names, has seen that one end already. */
-	if (se != NULL && se->se_policy[0] != '\0') {
-		session_free(se);
-		se = NULL;
-	}
-	if (fd == -1)
-		why = "no free descriptor";
-	else if (se != NULL)
-		why = "there is such a session already";
-	else if (conf_policy_find(d.d_conf, ma->policy) == NULL)
-		why = "there is no such policy";
-	if (why != NULL) {
-		if (fd != -1)
-			close(fd);
-		ipc_send(ip, -1, SESSION_DONE, session_done,
-		    .cookie = ma->cookie, .ok = 0, .text = why);
+	(void)ip;
+	TAILQ_FOREACH(se, &sessions, se_entry)
+		if (se->se_policy[0] != '\0' &&
+		    se->se_number == m->session_stop.number)
+			break;
+	if (se == NULL)
 		return 0;
-	}
-	se = session_new(ma->session);
+	se->se_overdue = true;
+	se->se_why = "its deadline has passed";
+	session_free(se);
+	return 0;
+}
+
+/* Names with a space between them: of variables, and nothing else. */
+static bool
+environment_is_sound(const char *environment)
+{
+	char	*copy, *rest, *name;
+	bool	 sound = true;
+
+	if ((copy = rest = strdup(environment)) == NULL)
+		fatal("%s", __func__);
+	while (sound && *environment != '\0' &&
+	    (name = strsep(&rest, " ")) != NULL)
+		sound = name_variable_error(name) == NULL;
+	free(copy);
+	return sound;
+}
+
+/* NULL if the session may be, or why it cannot. */
+static const char *
+session_fault(const struct msg_session_ask *ma)
+{
+	const char	*why;
+
+	if ((why = name_error(ma->session)) != NULL)
+		return why;
+	if (session_find(ma->session) != NULL)
+		return "there is such a session already";
+	if (conf_policy_find(d.d_conf, ma->policy) == NULL)
+		return "there is no such policy";
+	return NULL;
+}
+
+static void
+session_ask(const struct msg_session_ask *ma, int fd)
+{
+	struct session	*se = session_new(ma->session);
+
 	strlcpy(se->se_policy, ma->policy, sizeof(se->se_policy));
 	se->se_box = fd;
 	se->se_asked = true;
-	se->se_cookie = ma->cookie;
+	se->se_number = ma->number;
+	if (ma->told && (se->se_environment = strdup(ma->environment)) == NULL)
+		fatal("%s", __func__);
 	sessions_start();
+}
+
+/* A control client has a sandbox and wants a gate for it. */
+int
+parent_controld_session_ask(struct ipc *ip, const union msg *m)
+{
+	const struct msg_session_ask	*ma = &m->session_ask;
+	struct session			*se = session_find(ma->session);
+	const char			*why;
+	int				 fd = ipc_take_fd(ip);
+
+	if (ma->number == 0 || ma->told > 1 ||
+	    !environment_is_sound(ma->environment)) {
+		if (fd != -1)
+			close(fd);
+		return ipc_bad(ip, "session %u, told %u", ma->number,
+		    ma->told);
+	}
+	/* controld, which keeps the names, has heard of its end already. */
+	if (se != NULL && se->se_policy[0] != '\0')
+		session_free(se);
+	why = fd == -1 ? "no free descriptor" : session_fault(ma);
+	if (why == NULL) {
+		session_ask(ma, fd);
+		return 0;
+	}
+	if (fd != -1)
+		close(fd);
+	ipc_send(ip, -1, SESSION_DONE, session_done, .number = ma->number,
+	    .ok = 0, .text = why);
 	return 0;
 }

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The parent runs this: what each process is told of the configuration, and
@@ -26,25 +12,6 @@
 #include "parent.h"
 
 static void
-send_rule(struct ipc *ip, const struct rule *ru)
-{
-	const struct condition	*co;
-	unsigned int		 kind;
-
-	ipc_send(ip, -1, CONF_RULE, conf_rule, .index = ru->ru_index,
-	    .kind = ru->ru_kind, .tcp = ru->ru_tcp, .scheme = ru->ru_scheme,
-	    .to_private = ru->ru_to_private, .body = ru->ru_body,
-	    .timeout_ms = ru->ru_timeout_ms, .cache = ru->ru_cache,
-	    .ttl_ms = ru->ru_ttl_ms, .uses = ru->ru_uses,
-	    .messages = ru->ru_messages);
-	for (kind = 0; kind < COND_KIND_MAX; kind++)
-		TAILQ_FOREACH(co, &ru->ru_conditions[kind], co_entry)
-			ipc_send(ip, -1, CONF_COND, conf_cond, .kind = kind,
-			    .first = co->co_first, .last = co->co_last,
-			    .text = co->co_text, .value = co->co_value);
-}
-
-static void
 send_environment(struct ipc *ip, const struct conf_variables *list)
 {
 	const struct conf_variable	*va;
@@ -54,31 +21,15 @@ send_environment(struct ipc *ip, const struct conf_variables *list)
 		    .pass = va->va_pass, .pattern = va->va_pattern);
 }
 
-static void
-send_policy(struct ipc *ip, const struct conf_policy *conf)
-{
-	struct policy	*pl = conf_policy_compile(conf);
-	uint32_t	 i;
-
-	ipc_send(ip, -1, CONF_POLICY, conf_policy, .name = pl->pl_name,
-	    .allow = pl->pl_allow, .refuse = pl->pl_refuse,
-	    .on_full = pl->pl_full, .quota_out = pl->pl_quota_out,
-	    .pause_denials = pl->pl_pause_denials,
-	    .pause_ms = pl->pl_pause_ms);
-	for (i = 0; i < pl->pl_nrules; i++)
-		send_rule(ip, pl->pl_rules[i]);
-	policy_free(pl);
-}
-
 /* Records and questions hide the same. */
 static void
-send_redacts(struct ipc *ip, const struct conf_policy *pl)
+send_redacts(struct ipc *ip, const struct conf_policy *cp)
 {
 	const struct conf_redact	*rd;
 
-	TAILQ_FOREACH(rd, &pl->pl_redact, rd_entry)
+	TAILQ_FOREACH(rd, &cp->cp_redact, rd_entry)
 		ipc_send(ip, -1, CONF_REDACT, conf_redact,
-		    .policy = pl->pl_name, .kind = rd->rd_kind,
+		    .policy = cp->cp_name, .kind = rd->rd_kind,
 		    .show = rd->rd_show, .name = rd->rd_name);
 }
 
@@ -93,10 +44,9 @@ send_sessions(struct ipc *ip, const struct config *conf)
 }
 
 static void
-slice_policyd(struct proc *pr, const struct config *conf, struct runtime *rt)
+slice_controld(struct proc *pr, const struct config *conf, struct runtime *rt)
 {
-	const struct conf_decider	*dc;
-	const struct conf_policy	*pl;
+	const struct conf_policy	*cp;
 	int				 fd;
 
 	if ((fd = runtime_take_control(rt, false)) != -1)
@@ -107,18 +57,34 @@ slice_policyd(struct proc *pr, const struct config *conf, struct runtime *rt)
 		    .read_only = 1);
 	ipc_send(pr->pr_ipc, -1, CONF_LIMITS, conf_limits,
 	    .clients = conf->cf_limit[CONF_LIMIT_CLIENTS],
-	    .sessions = conf->cf_limit[CONF_LIMIT_SESSIONS],
-	    .pending = conf->cf_limit[CONF_LIMIT_PENDING]);
-	TAILQ_FOREACH(dc, &conf->cf_deciders, dc_entry)
-		ipc_send(pr->pr_ipc, -1, CONF_JUDGE, conf_judge,
-		    .name = dc->dc_name, .kind = dc->dc_kind,
-		    .timeout_ms = dc->dc_timeout,
-		    .concurrency = dc->dc_concurrency);
-	TAILQ_FOREACH(pl, &conf->cf_policies, pl_entry) {
-		send_policy(pr->pr_ipc, pl);
-		send_environment(pr->pr_ipc, &pl->pl_environment);
+	    .sessions = conf->cf_limit[CONF_LIMIT_SESSIONS]);
+	TAILQ_FOREACH(cp, &conf->cf_policies, cp_entry) {
+		ipc_send(pr->pr_ipc, -1, CONF_POLICY_NAME, conf_policy_name,
+		    .name = cp->cp_policy->pl_name,
+		    .rules = cp->cp_policy->pl_nrules);
+		send_environment(pr->pr_ipc, &cp->cp_environment);
 		send_environment(pr->pr_ipc, &conf->cf_environment);
-		send_redacts(pr->pr_ipc, pl);
+	}
+	send_sessions(pr->pr_ipc, conf);
+}
+
+static void
+slice_policyd(struct proc *pr, const struct config *conf, struct runtime *rt)
+{
+	const struct conf_decider	*dc;
+	const struct conf_policy	*cp;
+
+	(void)rt;
+	ipc_send(pr->pr_ipc, -1, CONF_PENDING, conf_pending,
+	    .max = conf->cf_limit[CONF_LIMIT_PENDING]);
+	TAILQ_FOREACH(dc, &conf->cf_deciders, dc_entry)
+		ipc_send(pr->pr_ipc, -1, CONF_DECIDER_NAME, conf_decider_name,
+		    .name = dc->dc_name, .kind = dc->dc_kind,
+		    .timeout_ms = dc->dc_options.do_timeout_ms,
+		    .concurrency = dc->dc_options.do_concurrency);
+	TAILQ_FOREACH(cp, &conf->cf_policies, cp_entry) {
+		policy_send(pr->pr_ipc, cp->cp_policy);
+		send_redacts(pr->pr_ipc, cp);
 	}
 	send_sessions(pr->pr_ipc, conf);
 }
@@ -126,7 +92,7 @@ slice_policyd(struct proc *pr, const struct config *conf, struct runtime *rt)
 static void
 slice_recorder(struct proc *pr, const struct config *conf, struct runtime *rt)
 {
-	const struct conf_policy	*pl;
+	const struct conf_policy	*cp;
 	struct auditfile		*af = runtime_audit(rt);
 
 	if (af->af_same)
@@ -137,11 +103,11 @@ slice_recorder(struct proc *pr, const struct config *conf, struct runtime *rt)
 	if (af->af_tip != -1)
 		ipc_send(pr->pr_ipc, af->af_tip, CONF_TIP, empty);
 	af->af_fd = af->af_tip = -1;
-	TAILQ_FOREACH(pl, &conf->cf_policies, pl_entry) {
-		if (pl->pl_audit_full == FULL_GAP)
+	TAILQ_FOREACH(cp, &conf->cf_policies, cp_entry) {
+		if (cp->cp_policy->pl_options.po_full == FULL_GAP)
 			ipc_send(pr->pr_ipc, -1, CONF_GAP, conf_gap,
-			    .policy = pl->pl_name);
-		send_redacts(pr->pr_ipc, pl);
+			    .policy = cp->cp_name);
+		send_redacts(pr->pr_ipc, cp);
 	}
 	send_sessions(pr->pr_ipc, conf);
 }
@@ -235,8 +201,9 @@ send_decider_trust(struct proc *pr, struct runtime *rt,
 {
 	int	 fd;
 
-	if (dc->dc_trust_file != NULL || dc->dc_url == NULL) {
-		send_file(pr, rt, FILE_TRUST, dc->dc_trust_file);
+	if (dc->dc_options.do_trust_file != NULL ||
+	    dc->dc_options.do_url == NULL) {
+		send_file(pr, rt, FILE_TRUST, dc->dc_options.do_trust_file);
 		return;
 	}
 	fd = open(SYSTEM_BUNDLE, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
@@ -250,31 +217,23 @@ send_decider_trust(struct proc *pr, struct runtime *rt,
 static void
 slice_deciderd(struct proc *pr, const struct config *conf, struct runtime *rt)
 {
-	const struct conf_decider	*dc;
-	const struct conf_pair		*hd;
+	struct conf_decider	*dc;
+	const struct conf_pair	*hd;
 
 	TAILQ_FOREACH(dc, &conf->cf_deciders, dc_entry)
-		if (dc->dc_url != NULL) {
+		if (dc->dc_options.do_url != NULL) {
 			send_resolvers(pr->pr_ipc, conf);
 			break;
 		}
 	TAILQ_FOREACH(dc, &conf->cf_deciders, dc_entry) {
 		ipc_send(pr->pr_ipc, -1, CONF_DECIDER, conf_decider,
-		    .name = dc->dc_name, .kind = dc->dc_kind,
-		    .api = dc->dc_api, .form = dc->dc_form,
-		    .persistent = dc->dc_persistent,
-		    .url = dc->dc_url, .model = dc->dc_model,
-		    .max_tokens = dc->dc_max_tokens,
-		    .temperature = dc->dc_temperature == NULL ? UINT32_MAX :
-		    (uint32_t)conf_temperature(dc->dc_temperature),
-		    .effort = dc->dc_effort, .key_header = dc->dc_key_header,
-		    .timeout_ms = dc->dc_timeout,
-		    .concurrency = dc->dc_concurrency);
+		    .name = dc->dc_name, .kind = dc->dc_kind);
+		option_send(pr->pr_ipc, OPTION_OF_DECIDER, &dc->dc_options);
 		TAILQ_FOREACH(hd, &dc->dc_headers, pr_entry)
 			ipc_send(pr->pr_ipc, -1, CONF_HEADER, conf_header,
 			    .name = hd->pr_key, .value = hd->pr_value);
-		send_file(pr, rt, FILE_KEY, dc->dc_key_file);
-		send_file(pr, rt, FILE_PROMPT, dc->dc_prompt_file);
+		send_file(pr, rt, FILE_KEY, dc->dc_options.do_key_file);
+		send_file(pr, rt, FILE_PROMPT, dc->dc_options.do_prompt_file);
 		send_decider_trust(pr, rt, dc);
 	}
 }
@@ -298,34 +257,39 @@ slice_k8sd(struct proc *pr, const struct config *conf, struct runtime *rt)
 	}
 }
 
-/* Whether it has something to say of a connection of which nothing is read. */
+/* Whether a policy has rules about connections that nobody has read. */
 static bool
-policy_asks(const struct conf_policy *pl)
+policy_asks(const struct policy *pl)
 {
-	const struct conf_rule	*ru;
+	const struct rule	*ru;
+	uint32_t		 i;
 
-	TAILQ_FOREACH(ru, &pl->pl_rules, ru_entry)
+	for (i = 0; i < pl->pl_nrules; i++) {
+		ru = pl->pl_rules[i];
 		if (ru->ru_tcp || ru->ru_kind == RULE_PASS)
 			return true;
-	return pl->pl_refuse == REFUSE_ALERT;
+	}
+	return pl->pl_options.po_refuse == REFUSE_ALERT;
 }
 
 static void
 slice_engine(struct proc *pr, const struct config *conf, struct runtime *rt)
 {
 	const struct conf_session	*ss;
-	const struct conf_policy	*pl;
-	const int64_t			*t = conf->cf_timeout;
+	const struct conf_policy	*cp;
+	const uint64_t			*t = conf->cf_timeout;
 
-	if ((pl = session_policy(conf, pr->pr_session)) == NULL)
+	if (pr->pr_weighs) {
+		if (trust_offer(pr, conf) == -1)
+			proc_kill(pr, "it cannot have all it needs");
+		return;
+	}
+	if ((cp = session_policy(conf, pr->pr_session)) == NULL)
 		fatalx("session %s is not in the configuration",
 		    pr->pr_session->se_name);
 	ss = conf_session_find(conf, pr->pr_session->se_name);
 	ipc_send(pr->pr_ipc, -1, CONF_ENGINE, conf_engine,
-	    .policy = pl->pl_name, .refuse = pl->pl_refuse,
-	    .asks = policy_asks(pl),
-	    .capture = pl->pl_capture, .capture_hash = pl->pl_capture_hash,
-	    .quota_out = pl->pl_quota_out,
+	    .policy = cp->cp_name, .asks = policy_asks(cp->cp_policy),
 	    .connections = conf->cf_limit[CONF_LIMIT_CONNECTIONS],
 	    .handshake_ms = t[CONF_TIMEOUT_HANDSHAKE],
 	    .head_ms = t[CONF_TIMEOUT_HEAD],
@@ -333,6 +297,7 @@ slice_engine(struct proc *pr, const struct config *conf, struct runtime *rt)
 	    .idle_ms = t[CONF_TIMEOUT_IDLE],
 	    .tunnel_ms = t[CONF_TIMEOUT_TUNNEL],
 	    .total_ms = t[CONF_TIMEOUT_TOTAL]);
+	option_send(pr->pr_ipc, OPTION_OF_POLICY, &cp->cp_policy->pl_options);
 	if (trust_send(pr, conf, ss) == -1 ||
 	    bounds_send(runtime_bounds(rt), pr) == -1)
 		/* Without the CA that it should have it would make another. */
@@ -344,6 +309,7 @@ slice_send(struct proc *pr, const struct config *conf, struct runtime *rt)
 {
 	static void (*const slices[ROLE_MAX])(struct proc *,
 	    const struct config *, struct runtime *) = {
+		[ROLE_CONTROLD] = slice_controld,
 		[ROLE_POLICYD] = slice_policyd,
 		[ROLE_RECORDER] = slice_recorder,
 		[ROLE_DIALER] = slice_dialer,

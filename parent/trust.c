@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The parent runs this: the trust of fixed sessions.  To the engine go the
@@ -50,7 +36,7 @@ send_file(struct proc *pr, enum file_kind what, const char *path)
 	if (path == NULL)
 		return 0;
 	if ((fd = place_read(path, &why)) == -1) {
-		log_warnx("session %s: %s", pr->pr_session->se_name, why.text);
+		log_warnx("%s: %s", pr->pr_name, why.text);
 		return -1;
 	}
 	ipc_send(pr->pr_ipc, fd, CONF_FILE, conf_file, .what = what);
@@ -68,6 +54,36 @@ trust_send(struct proc *pr, const struct config *conf,
 	if (send_file(pr, FILE_CERTIFICATE, ss->ss_ca_cert) == -1 ||
 	    send_file(pr, FILE_KEY, ss->ss_ca_key) == -1)
 		return -1;
+	return 0;
+}
+
+bool
+trust_is_given(const struct config *conf)
+{
+	const struct conf_session	*ss;
+
+	TAILQ_FOREACH(ss, &conf->cf_sessions, ss_entry)
+		if (ss->ss_ca_cert != NULL)
+			return true;
+	return false;
+}
+
+/* Send all CAs that the configuration gives to a process that weighs them. */
+int
+trust_offer(struct proc *pr, const struct config *conf)
+{
+	const struct conf_session	*ss;
+
+	TAILQ_FOREACH(ss, &conf->cf_sessions, ss_entry) {
+		if (ss->ss_ca_cert == NULL)
+			continue;
+		ipc_send(pr->pr_ipc, -1, CONF_WEIGH, conf_weigh,
+		    .session = ss->ss_name, .certificate = ss->ss_ca_cert,
+		    .key = ss->ss_ca_key);
+		if (send_file(pr, FILE_CERTIFICATE, ss->ss_ca_cert) == -1 ||
+		    send_file(pr, FILE_KEY, ss->ss_ca_key) == -1)
+			return -1;
+	}
 	return 0;
 }
 

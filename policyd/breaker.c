@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * policyd: a decider that is dead is not asked, so that what waits for it is
@@ -25,7 +11,7 @@
 
 #include "policyd.h"
 
-/* Is it open, and for this session? */
+/* Is the breaker open for this session? */
 static int
 breaker_holds(const struct breaker *br, const char *session)
 {
@@ -41,7 +27,7 @@ breaker_permits(const struct breaker *br, const char *session, uint64_t now)
 	    (!br->br_probing && now >= br->br_until);
 }
 
-/* One is put; whether it is the one that shows how things are. */
+/* A question is put; 1 if it is the half-open probe. */
 int
 breaker_ask(struct breaker *br, const char *session)
 {
@@ -51,7 +37,7 @@ breaker_ask(struct breaker *br, const char *session)
 	return 1;
 }
 
-/* That one was taken back, and has shown nothing. */
+/* The probe was taken back and has shown nothing. */
 void
 breaker_unask(struct breaker *br)
 {
@@ -64,7 +50,7 @@ breaker_good(struct breaker *br)
 	memset(br, 0, sizeof(*br));
 }
 
-/* It failed while closed: whether that was one too many. */
+/* A failure while the breaker is closed; 1 if that opens it. */
 static int
 breaker_count(struct breaker *br, const char *session)
 {
@@ -78,7 +64,7 @@ breaker_count(struct breaker *br, const char *session)
 	return 1;
 }
 
-/* A probe speaks for its session; the others may see for themselves. */
+/* A failed probe keeps its own session out; others may probe, too. */
 static void
 breaker_double(struct breaker *br, const char *session)
 {
@@ -108,9 +94,9 @@ breaker_bad(struct breaker *br, const char *session, int probe, uint64_t now)
 	return 1;
 }
 
-const char *
-breaker_word(const struct breaker *br)
+enum breaker_state
+breaker_state(const struct breaker *br)
 {
-	return br->br_wait_ms == 0 ? "closed" : br->br_probing ? "probing" :
-	    "open";
+	return br->br_wait_ms == 0 ? BREAKER_CLOSED : br->br_probing ?
+	    BREAKER_PROBING : BREAKER_OPEN;
 }

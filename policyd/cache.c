@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * policyd: the answers that a session keeps, so that nobody is asked twice.
@@ -67,10 +53,10 @@ cache_find(struct cache *ca, const struct rule *ru, const struct subject *sj)
 	return RB_FIND(keptree, &ca->ca_tree, &key);
 }
 
-/* 1: there is an answer, and this is one use of it. */
+/* 1: an answer is kept, and one use of it is spent. */
 int
 cache_get(struct cache *ca, const struct rule *ru, const struct subject *sj,
-    uint64_t now, struct word *wd)
+    uint64_t now, struct decision *dn)
 {
 	struct kept	*ke;
 
@@ -80,8 +66,8 @@ cache_get(struct cache *ca, const struct rule *ru, const struct subject *sj,
 		cache_remove(ca, ke);
 		return 0;
 	}
-	*wd = ke->ke_word;
-	wd->wd_cached = 1;
+	*dn = ke->ke_decision;
+	dn->dn_cached = 1;
 	TAILQ_REMOVE(&ca->ca_list, ke, ke_used);
 	TAILQ_INSERT_HEAD(&ca->ca_list, ke, ke_used);
 	if (ke->ke_uses != UINT32_MAX && --ke->ke_uses == 0)
@@ -91,7 +77,7 @@ cache_get(struct cache *ca, const struct rule *ru, const struct subject *sj,
 
 void
 cache_put(struct cache *ca, const struct rule *ru, const struct subject *sj,
-    uint64_t now, const struct word *wd)
+    uint64_t now, const struct decision *dn)
 {
 	struct kept	*ke;
 
@@ -103,8 +89,8 @@ cache_put(struct cache *ca, const struct rule *ru, const struct subject *sj,
 		fatal("%s", __func__);
 	ke->ke_rule = ru;
 	subject_copy(&ke->ke_subject, sj);
-	ke->ke_word = *wd;
-	ke->ke_word.wd_cached = 0;
+	ke->ke_decision = *dn;
+	ke->ke_decision.dn_cached = 0;
 	ke->ke_since = now;
 	ke->ke_until = ru->ru_ttl_ms == 0 ? UINT64_MAX : now + ru->ru_ttl_ms;
 	ke->ke_uses = ru->ru_uses == 0 ? UINT32_MAX : ru->ru_uses;
@@ -117,7 +103,7 @@ cache_put(struct cache *ca, const struct rule *ru, const struct subject *sj,
 		cache_remove(ca, TAILQ_LAST(&ca->ca_list, keptlist));
 }
 
-/* Those about a host, or all; how many they were. */
+/* Drop answers about a host, or all; returns how many. */
 uint32_t
 cache_clear(struct cache *ca, const char *host)
 {

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * policyd: its slice of the configuration, from the parent, which is
@@ -21,9 +7,6 @@
  * is committed.
  */
 
-#include <sys/resource.h>
-
-#include <fcntl.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,25 +15,14 @@
 
 #include "policyd.h"
 
-/* Channels, copies of sockets on their way, a second set of listeners. */
-#define SPARE_FILES	256
-
 struct slice	*slice_running;
 struct slice	*slice_candidate;
 
-static rlim_t	 files;		/* descriptors that we may have */
-
-/* Before confinement: the time zone's file, and a limit that will stand. */
+/* Before confinement: the time zone's file. */
 void
 policyd_warm(void)
 {
-	struct rlimit	 rl;
-
 	tzset();
-	if (getrlimit(RLIMIT_NOFILE, &rl) == -1)
-		fatal("limit of descriptors");
-	files = rl.rlim_max < policyd_sandbox.sb_files ? rl.rlim_max :
-	    policyd_sandbox.sb_files;
 }
 
 static void *
@@ -69,11 +41,9 @@ policyd_begin(uint64_t generation)
 	struct slice	*sl = slice_alloc(sizeof(*sl));
 
 	sl->sl_generation = generation;
-	TAILQ_INIT(&sl->sl_listeners);
 	TAILQ_INIT(&sl->sl_policies);
 	TAILQ_INIT(&sl->sl_sessions);
-	TAILQ_INIT(&sl->sl_variables);
-	RB_INIT(&sl->sl_judges);
+	RB_INIT(&sl->sl_deciders);
 	slice_candidate = sl;
 }
 
@@ -81,16 +51,10 @@ static void
 slice_free(struct slice *sl)
 {
 	struct slice_session	*ss;
-	struct listener		*li;
 	struct policy		*pl;
 
 	if (sl == NULL)
 		return;
-	while ((li = TAILQ_FIRST(&sl->sl_listeners)) != NULL) {
-		TAILQ_REMOVE(&sl->sl_listeners, li, li_entry);
-		control_close(li);
-		free(li);
-	}
 	while ((pl = TAILQ_FIRST(&sl->sl_policies)) != NULL) {
 		TAILQ_REMOVE(&sl->sl_policies, pl, pl_entry);
 		policy_free(pl);
@@ -99,8 +63,7 @@ slice_free(struct slice *sl)
 		TAILQ_REMOVE(&sl->sl_sessions, ss, ss_entry);
 		free(ss);
 	}
-	variables_free(sl);
-	judges_free(sl);
+	deciders_free(sl);
 	free(sl);
 }
 
@@ -167,7 +130,7 @@ rule_ready(struct slice *sl, const struct policy *pl, const struct rule *ru,
 		return slice_refuse(why, len, "policy %s: rule %u asks nobody",
 		    pl->pl_name, ru->ru_index);
 	TAILQ_FOREACH(co, deciders, co_entry)
-		if (judge_find(sl, co->co_text) == NULL)
+		if (decider_find(sl, co->co_text) == NULL)
 			return slice_refuse(why, len, "policy %s: rule %u asks "
 			    "%s, which is no decider", pl->pl_name,
 			    ru->ru_index, co->co_text);
@@ -196,22 +159,11 @@ policyd_weigh(char *why, size_t len)
 	struct slice			*sl = slice_candidate;
 	const struct slice_session	*ss;
 	const struct session		*se;
-	uint32_t			 sessions_max;
 
 	if (channel_recorder == NULL)
 		return slice_refuse(why, len, "no channel to the recorder");
 	if (!sl->sl_limited)
 		return slice_refuse(why, len, "no limits");
-	if (sl->sl_lost)
-		return slice_refuse(why, len,
-		    "control socket: no free descriptor");
-	sessions_max = sl->sl_sessions_max > sl->sl_nsessions ?
-	    sl->sl_sessions_max : sl->sl_nsessions;
-	/* A client may have passed us a descriptor beside its own. */
-	if (2 * (uint64_t)sl->sl_clients + sessions_max + SPARE_FILES > files)
-		return slice_refuse(why, len, "%u clients and %u sessions need "
-		    "more than the %llu descriptors that the system permits",
-		    sl->sl_clients, sessions_max, (unsigned long long)files);
 	TAILQ_FOREACH(ss, &sl->sl_sessions, ss_entry) {
 		if (slice_policy(sl, ss->ss_policy) == NULL)
 			return slice_refuse(why, len,
@@ -234,7 +186,6 @@ policyd_commit(void)
 	slice_running = slice_candidate;
 	slice_candidate = NULL;
 	slice_free(old);
-	control_listen(&slice_running->sl_listeners);
 	session_sweep();
 	pending_resume();
 }
@@ -248,36 +199,12 @@ policyd_abort(void)
 }
 
 int
-policyd_parent_conf_control(struct ipc *ip, const union msg *m)
-{
-	struct listener	*li;
-	int		 fd, flags;
-
-	if (m->conf_control.read_only > 1)
-		return ipc_bad(ip, "read-only %u", m->conf_control.read_only);
-	if ((fd = ipc_take_fd(ip)) == -1) {
-		slice_candidate->sl_lost = 1;
-		return 0;
-	}
-	if ((flags = fcntl(fd, F_GETFL)) == -1 ||
-	    fcntl(fd, F_SETFL, flags | O_NONBLOCK) == -1)
-		fatal("control socket: fcntl");
-	li = slice_alloc(sizeof(*li));
-	li->li_fd = fd;
-	li->li_read_only = m->conf_control.read_only;
-	TAILQ_INSERT_TAIL(&slice_candidate->sl_listeners, li, li_entry);
-	return 0;
-}
-
-int
-policyd_parent_conf_limits(struct ipc *ip, const union msg *m)
+policyd_parent_conf_pending(struct ipc *ip, const union msg *m)
 {
 	if (slice_candidate->sl_limited)
-		return ipc_bad(ip, "limits again");
+		return ipc_bad(ip, "limit of questions again");
 	slice_candidate->sl_limited = 1;
-	slice_candidate->sl_clients = m->conf_limits.clients;
-	slice_candidate->sl_sessions_max = m->conf_limits.sessions;
-	slice_candidate->sl_pending_max = m->conf_limits.pending;
+	slice_candidate->sl_pending_max = m->conf_pending.max;
 	return 0;
 }
 
@@ -292,31 +219,34 @@ policyd_parent_conf_session(struct ipc *ip, const union msg *m)
 	strlcpy(ss->ss_name, m->conf_session.session, sizeof(ss->ss_name));
 	strlcpy(ss->ss_policy, m->conf_session.policy, sizeof(ss->ss_policy));
 	TAILQ_INSERT_TAIL(&slice_candidate->sl_sessions, ss, ss_entry);
-	slice_candidate->sl_nsessions++;
 	return 0;
 }
 
 int
 policyd_parent_conf_policy(struct ipc *ip, const union msg *m)
 {
-	const struct msg_conf_policy	*mp = &m->conf_policy;
-	struct policy			*pl;
+	return policy_recv(ip, &m->conf_policy, &slice_candidate->sl_policies);
+}
 
-	if (slice_policy(slice_candidate, mp->name) != NULL)
-		return ipc_bad(ip, "policy %s again", mp->name);
-	if (mp->allow > 1 || mp->refuse >= REFUSE_MAX ||
-	    mp->on_full >= FULL_MAX)
-		return ipc_bad(ip, "policy %s: allow %u, refuse %u, on full %u",
-		    mp->name, mp->allow, mp->refuse, mp->on_full);
-	pl = policy_new(mp->name);
-	pl->pl_allow = mp->allow;
-	pl->pl_refuse = mp->refuse;
-	pl->pl_full = mp->on_full;
-	pl->pl_quota_out = mp->quota_out;
-	pl->pl_pause_denials = mp->pause_denials;
-	pl->pl_pause_ms = mp->pause_ms;
-	TAILQ_INSERT_TAIL(&slice_candidate->sl_policies, pl, pl_entry);
-	return 0;
+int
+policyd_parent_conf_rule(struct ipc *ip, const union msg *m)
+{
+	return policy_recv_rule(ip, &m->conf_rule,
+	    &slice_candidate->sl_policies);
+}
+
+int
+policyd_parent_conf_cond(struct ipc *ip, const union msg *m)
+{
+	return policy_recv_cond(ip, &m->conf_cond,
+	    &slice_candidate->sl_policies);
+}
+
+int
+policyd_parent_conf_option(struct ipc *ip, const union msg *m)
+{
+	return policy_recv_option(ip, &m->conf_option,
+	    &slice_candidate->sl_policies);
 }
 
 int
@@ -335,61 +265,5 @@ policyd_parent_conf_redact(struct ipc *ip, const union msg *m)
 	if (pl->pl_redact == NULL)
 		pl->pl_redact = redact_new();
 	redact_add(pl->pl_redact, mr->kind, mr->name, mr->show);
-	return 0;
-}
-
-static int
-rule_is_sound(const struct msg_conf_rule *mr)
-{
-	return mr->kind < RULE_KIND_MAX && mr->tcp <= 1 &&
-	    mr->scheme < SCHEME_MAX && mr->to_private <= 1 &&
-	    mr->cache < CACHE_MAX;
-}
-
-int
-policyd_parent_conf_rule(struct ipc *ip, const union msg *m)
-{
-	const struct msg_conf_rule	*mr = &m->conf_rule;
-	struct policy			*pl;
-	struct rule			*ru;
-
-	pl = TAILQ_LAST(&slice_candidate->sl_policies, policies);
-	if (pl == NULL || mr->index != pl->pl_nrules)
-		return ipc_bad(ip, "rule %u out of order", mr->index);
-	if (!rule_is_sound(mr))
-		return ipc_bad(ip, "rule %u: kind %u, tcp %u, scheme %u, "
-		    "private %u, cache %u", mr->index, mr->kind, mr->tcp,
-		    mr->scheme, mr->to_private, mr->cache);
-	ru = policy_add(pl, mr->kind);
-	ru->ru_tcp = mr->tcp;
-	ru->ru_scheme = mr->scheme;
-	ru->ru_to_private = mr->to_private;
-	ru->ru_body = mr->body;
-	ru->ru_timeout_ms = mr->timeout_ms;
-	ru->ru_cache = mr->cache;
-	ru->ru_ttl_ms = mr->ttl_ms;
-	ru->ru_uses = mr->uses;
-	ru->ru_messages = mr->messages;
-	return 0;
-}
-
-int
-policyd_parent_conf_cond(struct ipc *ip, const union msg *m)
-{
-	const struct msg_conf_cond	*mc = &m->conf_cond;
-	struct policy			*pl;
-	struct rule			*ru;
-
-	pl = TAILQ_LAST(&slice_candidate->sl_policies, policies);
-	if (pl == NULL || pl->pl_nrules == 0)
-		return ipc_bad(ip, "condition without a rule");
-	if (mc->kind >= COND_KIND_MAX || mc->first > mc->last)
-		return ipc_bad(ip, "condition of kind %u, from %u to %u",
-		    mc->kind, mc->first, mc->last);
-	ru = pl->pl_rules[pl->pl_nrules - 1];
-	if (mc->kind == COND_PORT)
-		rule_add_ports(ru, mc->first, mc->last);
-	else
-		rule_add(ru, mc->kind, mc->text, mc->value);
 	return 0;
 }

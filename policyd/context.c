@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * policyd: what an orchestrator says about a session, for deciders to know
@@ -25,13 +11,15 @@
 
 #include "policyd.h"
 
+#define SCRATCH_LEN	65536	/* of a message or metadata as JSON */
+
 static struct jsonw	 scratch;	/* to see how long something is */
 
 static struct jsonw *
 scratch_begin(void)
 {
 	if (scratch.jw_max == 0)
-		jsonw_init(&scratch, ANSWER_LEN);
+		jsonw_init(&scratch, SCRATCH_LEN);
 	jsonw_reset(&scratch);
 	return &scratch;
 }
@@ -60,8 +48,9 @@ context_free(struct context *cx)
 
 	while ((ms = TAILQ_FIRST(&cx->cx_messages)) != NULL)
 		context_forget(cx, ms);
-	cJSON_Delete(cx->cx_metadata);
+	free(cx->cx_metadata);
 	cx->cx_metadata = NULL;
+	cx->cx_metadata_len = 0;
 }
 
 static void
@@ -77,22 +66,21 @@ put_message(struct jsonw *w, const struct message *ms)
 	jsonw_end(w);
 }
 
-/* The oldest make room. */
+/* The oldest make room.  truncated: the sender has cut it already. */
 void
 context_message(struct context *cx, const char *role, const char *content,
-    uint64_t at)
+    int truncated, uint64_t at)
 {
 	struct message	*ms;
 	struct jsonw	*w = scratch_begin();
-	size_t		 len = strlen(content);
 
 	if ((ms = calloc(1, sizeof(*ms))) == NULL ||
-	    (ms->ms_content = strndup(content, SHOWN_CONTENT)) == NULL)
+	    (ms->ms_content = strdup(content)) == NULL)
 		fatal("%s", __func__);
 	strlcpy(ms->ms_role, role, sizeof(ms->ms_role));
 	ms->ms_at = at;
-	ms->ms_len = text_cut(content, len, SHOWN_CONTENT);
-	ms->ms_truncated = ms->ms_len < len;
+	ms->ms_len = strlen(content);
+	ms->ms_truncated = truncated;
 	put_message(w, ms);
 	jsonw_finish(w, &ms->ms_size);
 	TAILQ_INSERT_TAIL(&cx->cx_messages, ms, ms_entry);
@@ -138,18 +126,31 @@ rule_metadata(const struct rule *ru, const char *name)
 	return NULL;
 }
 
+/* The next name or value of packed metadata; NULL at the end. */
+static const char *
+unpack(const char **p, const char *end)
+{
+	const char	*text = *p;
+
+	if (text == end)
+		return NULL;
+	*p += strlen(text) + 1;
+	return text;
+}
+
 /* The session's and the rule's; where both speak, the configuration does. */
 void
-context_put_metadata(struct jsonw *w, const cJSON *metadata,
+context_put_metadata(struct jsonw *w, const char *pairs, size_t len,
     const struct rule *ru)
 {
 	const struct condition	*co;
-	const cJSON		*v;
+	const char		*p = pairs, *name, *value;
 
 	jsonw_object(w);
-	cJSON_ArrayForEach(v, metadata)
-		if (ru == NULL || rule_metadata(ru, v->string) == NULL)
-			put_str(w, v->string, v->valuestring);
+	while ((name = unpack(&p, pairs + len)) != NULL &&
+	    (value = unpack(&p, pairs + len)) != NULL)
+		if (ru == NULL || rule_metadata(ru, name) == NULL)
+			put_str(w, name, value);
 	if (ru != NULL)
 		TAILQ_FOREACH(co, &ru->ru_conditions[COND_METADATA], co_entry)
 			put_str(w, co->co_text, co->co_value);
@@ -157,33 +158,54 @@ context_put_metadata(struct jsonw *w, const cJSON *metadata,
 }
 
 static int
-metadata_fits(const cJSON *metadata, const struct rule *ru)
+metadata_fits(const char *pairs, size_t len, const struct rule *ru)
 {
 	struct jsonw	*w = scratch_begin();
-	size_t		 len;
+	size_t		 n;
 
-	context_put_metadata(w, metadata, ru);
-	return jsonw_finish(w, &len) != NULL && len <= METADATA_LEN;
+	context_put_metadata(w, pairs, len, ru);
+	return jsonw_finish(w, &n) != NULL && n <= METADATA_LEN;
 }
 
 int
 context_rule_fits(const struct rule *ru)
 {
-	return metadata_fits(NULL, ru);
+	return metadata_fits("", 0, ru);
+}
+
+/* Whether it is names and values in turn, each with its NUL, no name twice. */
+int
+metadata_is_sound(const char *pairs, size_t len)
+{
+	const char	*p = pairs, *q, *end = pairs + len, *name, *other;
+	unsigned int	 n = 0;
+
+	if (len > 0 && end[-1] != '\0')
+		return 0;
+	while ((name = unpack(&p, end)) != NULL) {
+		if (++n > METADATA_MAX || unpack(&p, end) == NULL)
+			return 0;
+		for (q = pairs; (other = unpack(&q, end)) != name;
+		    unpack(&q, end))
+			if (strcmp(other, name) == 0)
+				return 0;
+	}
+	return 1;
 }
 
 /* -1: too much of it, and what there was stays. */
 int
-context_metadata(struct context *cx, const cJSON *metadata)
+context_metadata(struct context *cx, const char *pairs, size_t len)
 {
-	cJSON	*copy;
+	char	*copy;
 
-	if (cJSON_GetArraySize(metadata) > METADATA_MAX ||
-	    !metadata_fits(metadata, NULL))
+	if (!metadata_fits(pairs, len, NULL))
 		return -1;
-	if ((copy = cJSON_Duplicate(metadata, 1)) == NULL)
-		fatalx("%s", __func__);
-	cJSON_Delete(cx->cx_metadata);
+	if ((copy = malloc(len + 1)) == NULL)
+		fatal("%s", __func__);
+	memcpy(copy, pairs, len);
+	free(cx->cx_metadata);
 	cx->cx_metadata = copy;
+	cx->cx_metadata_len = len;
 	return 0;
 }

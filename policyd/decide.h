@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * policyd: questions that only deciders can answer, and their answers.  What
@@ -29,12 +15,13 @@
 
 #include <stdint.h>
 
-#include <cjson/cJSON.h>
 #include <event2/event_struct.h>
 
 #include "ipc.h"
+#include "jsonput.h"
 #include "jsonw.h"
 #include "policy.h"
+#include "reasons.h"
 
 struct session;
 struct slice;
@@ -56,7 +43,7 @@ struct breaker {
 	char			 br_session[NAME_LEN + 1]; /* whose, "": many */
 	uint64_t		 br_wait_ms;	/* 0: closed */
 	uint64_t		 br_until;	/* then one may be asked */
-	int			 br_probing;	/* one is */
+	int			 br_probing;	/* one is being asked */
 };
 
 int	 breaker_permits(const struct breaker *, const char *, uint64_t);
@@ -64,25 +51,25 @@ int	 breaker_ask(struct breaker *, const char *);
 void	 breaker_unask(struct breaker *);
 void	 breaker_good(struct breaker *);
 int	 breaker_bad(struct breaker *, const char *, int, uint64_t);
-const char *breaker_word(const struct breaker *);
+enum breaker_state breaker_state(const struct breaker *);
 
-/* judge.c: a decider, and the questions that wait for a turn with it. */
+/* decider.c: a decider, and the questions that wait for a turn with it. */
 struct turn;
 TAILQ_HEAD(turns, turn);
 
-struct judge {
-	RB_ENTRY(judge)		 ju_entry;
-	char			 ju_name[NAME_LEN + 1];
-	enum decider_kind	 ju_kind;
-	uint64_t		 ju_timeout_ms;
-	uint32_t		 ju_concurrency;
-	uint32_t		 ju_asked;	/* not yet answered */
-	uint32_t		 ju_waiting;	/* not yet asked */
-	struct breaker		 ju_breaker;
-	struct turns		 ju_turns;	/* round and round */
+struct decider {
+	RB_ENTRY(decider)	 de_entry;
+	char			 de_name[NAME_LEN + 1];
+	enum decider_kind	 de_kind;
+	uint64_t		 de_timeout_ms;
+	uint32_t		 de_concurrency;
+	uint32_t		 de_asked;	/* not yet answered */
+	uint32_t		 de_waiting;	/* for their turn to be asked */
+	struct breaker		 de_breaker;
+	struct turns		 de_turns;	/* round and round */
 };
-RB_HEAD(judges, judge);
-RB_PROTOTYPE(judges, judge, ju_entry, judge_cmp);
+RB_HEAD(deciders, decider);
+RB_PROTOTYPE(deciders, decider, de_entry, decider_cmp);
 
 /* subject.c: what a question is about, as an engine has put it. */
 struct subject {
@@ -94,7 +81,12 @@ struct subject {
 	const char		*sj_path;	/* the same */
 };
 
-#define SHOWN_PATH	2048	/* bytes of a path that anybody is shown */
+/* What people and deciders see of it; all empty for a connection. */
+struct shown {
+	char			 sh_path[SHOWN_LEN + 1];
+	int			 sh_truncated;
+	uint64_t		 sh_redacted;	/* bytes that are hidden */
+};
 
 void	 subject_copy(struct subject *, const struct subject *);
 void	 subject_free(struct subject *);
@@ -102,21 +94,20 @@ size_t	 subject_size(const struct subject *);
 int	 subject_size_class(const struct subject *);
 int	 subject_cmp(const struct subject *, const struct subject *,
 	    enum rule_cache);
-void	 subject_put_place(struct jsonw *, const struct subject *);
-void	 subject_put(struct jsonw *, const struct redact *,
+void	 subject_show(struct shown *, const struct redact *,
 	    const struct subject *, int);
-const char *subject_fault(const char *, const char *, const char *);
-size_t	 text_cut(const char *, size_t, size_t);
+void	 subject_put(struct jsonw *, const struct redact *,
+	    const struct subject *);
 
 /* What a decider has said. */
 #define REASON_TEXT	100	/* bytes of a decider's own words */
-#define REASON_LEN	(sizeof("decider: ") + REASON_TEXT)
+#define REASON_LEN	(sizeof(REASON_DECIDER ": ") + REASON_TEXT)
 
-struct word {
-	int			 wd_allow;
-	int			 wd_cached;	/* said before, and kept */
-	char			 wd_reason[REASON_LEN];
-	char			 wd_decider[NAME_LEN + 1];
+struct decision {
+	int			 dn_allow;
+	int			 dn_cached;	/* said before, and kept */
+	char			 dn_reason[REASON_LEN];
+	char			 dn_decider[NAME_LEN + 1];
 };
 
 /* cache.c: the answers that a session keeps. */
@@ -128,7 +119,7 @@ struct kept {
 	TAILQ_ENTRY(kept)	 ke_used;	/* the last used first */
 	const struct rule	*ke_rule;
 	struct subject		 ke_subject;
-	struct word		 ke_word;
+	struct decision		 ke_decision;
 	uint64_t		 ke_since;
 	uint64_t		 ke_until;	/* UINT64_MAX: no end */
 	uint32_t		 ke_uses;	/* left; UINT32_MAX: any */
@@ -146,9 +137,9 @@ struct cache {
 
 void	 cache_init(struct cache *);
 int	 cache_get(struct cache *, const struct rule *, const struct subject *,
-	    uint64_t, struct word *);
+	    uint64_t, struct decision *);
 void	 cache_put(struct cache *, const struct rule *, const struct subject *,
-	    uint64_t, const struct word *);
+	    uint64_t, const struct decision *);
 uint32_t cache_clear(struct cache *, const char *);
 
 /* storm.c: whether a session was denied too often in too short a time. */
@@ -166,9 +157,7 @@ int	 storm_paused(const struct storm *, uint64_t);
 /* context.c: what deciders are told about a session. */
 #define MESSAGES_MAX	100
 #define MESSAGES_BYTES	65536
-#define SHOWN_CONTENT	4096	/* bytes of a message that are kept */
 #define METADATA_MAX	256	/* entries */
-#define METADATA_LEN	8192	/* bytes of JSON */
 
 struct message {
 	TAILQ_ENTRY(message)	 ms_entry;
@@ -185,17 +174,19 @@ struct context {
 	struct messages		 cx_messages;	/* oldest first */
 	uint32_t		 cx_count;
 	size_t			 cx_bytes;
-	cJSON			*cx_metadata;	/* NULL: none */
+	char			*cx_metadata;	/* as in CONTEXT_METADATA */
+	size_t			 cx_metadata_len;
 };
 
 void	 context_init(struct context *);
 void	 context_free(struct context *);
-void	 context_message(struct context *, const char *, const char *,
+void	 context_message(struct context *, const char *, const char *, int,
 	    uint64_t);
-int	 context_metadata(struct context *, const cJSON *);
+int	 metadata_is_sound(const char *, size_t);
+int	 context_metadata(struct context *, const char *, size_t);
 void	 context_put_messages(struct jsonw *, const struct context *, uint32_t,
 	    size_t);
-void	 context_put_metadata(struct jsonw *, const cJSON *,
+void	 context_put_metadata(struct jsonw *, const char *, size_t,
 	    const struct rule *);
 int	 context_rule_fits(const struct rule *);
 
@@ -222,16 +213,16 @@ struct pending {
 	uint32_t		 pe_ask;	/* the engine's numbers */
 	uint32_t		 pe_dial;
 	struct subject		 pe_subject;
-	struct policy_verdict	 pe_verdict;	/* pe_stage of its judges */
+	struct policy_verdict	 pe_verdict;	/* asks pe_stage now */
 	unsigned int		 pe_stage;
-	const struct condition	*pe_decider;	/* its name, in the chain */
-	struct word		 pe_word;	/* what was said last */
-	struct judge		*pe_judge;
+	const struct condition	*pe_named;	/* its name, in the chain */
+	struct decision		 pe_decision;	/* what was said last */
+	struct decider		*pe_decider;
 	struct turn		*pe_turn;
 	uint32_t		 pe_id;		/* 0: none */
 	int			 pe_leading;
 	int			 pe_renewed;	/* the rules have changed */
-	int			 pe_left;	/* nobody waits for the verdict */
+	int			 pe_left;	/* nobody waits for it */
 	int			 pe_probe;	/* of a breaker */
 	struct pending		*pe_leader;
 	struct pendings		 pe_followers;
@@ -260,29 +251,29 @@ void	 pending_recall(void);
 void	 pending_resume(void);
 const struct rule *pending_rule(const struct pending *);
 
-/* standing.c */
-TAILQ_HEAD(standings, standing);
+/* allowance.c */
+TAILQ_HEAD(allowances, allowance);
 
-void	 standing_keep(struct session *, uint32_t, const struct subject *,
-	    const struct policy_verdict *, const struct word *, uint64_t);
-int	 standing_give(struct session *, const struct msg_ask *,
+void	 allowance_keep(struct session *, uint32_t, const struct subject *,
+	    const struct policy_verdict *, const struct decision *, uint64_t);
+int	 allowance_use(struct session *, const struct msg_ask *,
 	    const struct subject *);
-void	 standing_clear(struct session *);
+void	 allowance_clear(struct session *);
 
 /* failure.c: of deciders, for the record. */
 const char *failure_reason(enum answer_result);
 void	 failure_record(const struct session *, const struct subject *,
 	    const char *, enum answer_result, const char *, uint64_t);
 
-/* judge.c */
-struct judge	*judge_find(struct slice *, const char *);
-void	 judge_join(struct pending *);
-void	 judge_leave(struct pending *);
-void	 judge_result(struct pending *, enum answer_result);
-void	 judges_wake(void);
-void	 judges_drained(struct ipc *);
-void	 judges_free(struct slice *);
-int	 policyd_parent_conf_judge(struct ipc *, const union msg *);
+/* decider.c */
+struct decider	*decider_find(struct slice *, const char *);
+void	 decider_join(struct pending *);
+void	 decider_leave(struct pending *);
+void	 decider_result(struct pending *, enum answer_result);
+void	 deciders_wake(void);
+void	 deciders_drained(struct ipc *);
+void	 deciders_free(struct slice *);
+int	 policyd_parent_conf_decider_name(struct ipc *, const union msg *);
 int	 policyd_deciderd_answer(struct ipc *, const union msg *);
 
 /* question.c: NULL if it cannot be put into words. */
@@ -298,11 +289,24 @@ const char	*question_write(const struct asking *, const struct context *,
 		    size_t *);
 const char	*question_make(const struct pending *, size_t *);
 
-/* inquiry.c: numbers of questions that are an operator's have this bit. */
-#define INQUIRY		UINT32_C(0x80000000)
+/* inquiry.c: questions that an operator makes up. */
+#define INQUIRIES_MAX	64	/* under way; controld knows as much */
 
-struct waiter;
-void	 inquiry_answer(const struct msg_answer *);
-void	 inquiry_drop(struct waiter *);
+void	 inquiry_answered(const struct msg_answer *);
+int	 policyd_controld_inquiry_message(struct ipc *, const union msg *);
+int	 policyd_controld_inquiry_ask(struct ipc *, const union msg *);
+int	 policyd_controld_inquiry_drop(struct ipc *, const union msg *);
+
+/* operator.c */
+int	 policyd_controld_pending_answer(struct ipc *, const union msg *);
+int	 policyd_controld_cache_clear(struct ipc *, const union msg *);
+int	 policyd_controld_context_message(struct ipc *, const union msg *);
+int	 policyd_controld_context_metadata(struct ipc *, const union msg *);
+
+/* list.c */
+void	 pending_changed(void);
+int	 policyd_controld_state_ask(struct ipc *, const union msg *);
+int	 policyd_controld_pending_watch(struct ipc *, const union msg *);
+int	 policyd_controld_list_ask(struct ipc *, const union msg *);
 
 #endif /* DECIDE_H */

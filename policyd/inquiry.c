@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * policyd: a question that an operator makes up, to see whether a decider can
@@ -21,160 +7,154 @@
  * its bound on questions at a time know nothing of it.
  */
 
-#include <stdlib.h>
-#include <string.h>
-
+#include "canon.h"
 #include "clock.h"
 #include "policyd.h"
 
 #define SESSION		"operator"	/* what the decider is told */
 
-static int
-read_scheme(struct request *rq, struct subject *sj)
+static uint32_t		 asked[INQUIRIES_MAX];	/* cookies; 0: free */
+static struct context	 messages;	/* of the inquiry that follows them */
+static int		 messages_ready;
+
+/* The place of a cookie, or with 0 a free one; NULL: there is none. */
+static uint32_t *
+inquiry_find(uint32_t cookie)
 {
-	const char	*scheme = request_text(rq, FIELD_SCHEME);
+	size_t	 i;
 
-	if (strcmp(scheme, "https") == 0)
-		sj->sj_scheme = URL_HTTPS;
-	else if (strcmp(scheme, "http") == 0)
-		sj->sj_scheme = URL_HTTP;
-	else
-		return request_fail(rq, "bad_request", "scheme: wanted https "
-		    "or http, not \"%.64s\"", scheme);
-	return 0;
-}
-
-/* As an engine would put it; the request has to be in canonical form. */
-static int
-read_subject(struct request *rq, struct subject *sj)
-{
-	const cJSON	*port = rq->rq_fields[FIELD_PORT];
-	const char	*why;
-
-	sj->sj_length = 0;
-	sj->sj_host = request_text(rq, FIELD_HOST);
-	sj->sj_method = request_text(rq, FIELD_METHOD);
-	sj->sj_path = request_text(rq, FIELD_PATH);
-	if (read_scheme(rq, sj) == -1)
-		return -1;
-	if (port->valuedouble < 1 || port->valuedouble > UINT16_MAX)
-		return request_fail(rq, "bad_request",
-		    "port: wanted 1 to 65535");
-	sj->sj_port = (uint16_t)port->valuedouble;
-	if ((why = subject_fault(sj->sj_host, sj->sj_method,
-	    sj->sj_path)) != NULL)
-		return request_fail(rq, "bad_request", "%s", why);
-	return 0;
-}
-
-static struct judge *
-read_judge(struct request *rq)
-{
-	const char	*name = request_text(rq, FIELD_DECIDER);
-	struct judge	*ju;
-
-	if (strlen(name) > NAME_LEN ||
-	    (ju = judge_find(slice_running, name)) == NULL) {
-		request_fail(rq, "unknown_decider",
-		    "there is no decider \"%.64s\"", name);
-		return NULL;
-	}
-	if (ju->ju_kind == DECIDER_OPERATOR) {
-		request_fail(rq, "bad_request", "decider \"%s\" is a person",
-		    name);
-		return NULL;
-	}
-	return ju;
+	for (i = 0; i < INQUIRIES_MAX; i++)
+		if (asked[i] == cookie)
+			return &asked[i];
+	return NULL;
 }
 
 /* The messages are a user's. */
+int
+policyd_controld_inquiry_message(struct ipc *ip, const union msg *m)
+{
+	const struct msg_inquiry_message	*mm = &m->inquiry_message;
+
+	if (mm->truncated > 1)
+		return ipc_bad(ip, "truncated %u", mm->truncated);
+	if (!messages_ready)
+		context_init(&messages);
+	messages_ready = 1;
+	context_message(&messages, "user", mm->content, mm->truncated,
+	    clock_wall_ns());
+	return 0;
+}
+
 static const char *
-make_document(struct request *rq, const struct subject *sj, size_t *len)
+make_document(const struct subject *sj, size_t *len)
 {
 	const struct asking	 as = {
 		.as_session = SESSION, .as_subject = sj,
 		.as_messages = MESSAGES_MAX
 	};
-	struct context		 cx;
 	const char		*text;
-	const cJSON		*v;
 
-	context_init(&cx);
-	cJSON_ArrayForEach(v, rq->rq_fields[FIELD_MESSAGES]) {
-		context_message(&cx, "user", v->valuestring, clock_wall_ns());
-	}
-	text = question_write(&as, &cx, len);
-	context_free(&cx);
+	if (!messages_ready)
+		context_init(&messages);
+	messages_ready = 0;
+	text = question_write(&as, &messages, len);
+	context_free(&messages);
 	return text;
 }
 
-int
-op_decider_ask(struct client *cl, struct request *rq)
+/* NULL: it cannot be asked, and this is why. */
+static const struct decider *
+find_decider(const char *name, enum inquiry_result *why)
 {
-	struct subject	 sj;
-	struct judge	*ju;
-	struct waiter	*wt;
-	const char	*text;
-	size_t		 len;
+	const struct decider	*de = NULL;
 
-	if ((ju = read_judge(rq)) == NULL || read_subject(rq, &sj) == -1)
-		return -1;
-	if (channel_deciderd == NULL || channel_deciderd->ip_congested)
-		return request_fail(rq, "busy", "too much is being asked");
-	if ((text = make_document(rq, &sj, &len)) == NULL)
-		return request_fail(rq, "too_much", "the question is longer "
-		    "than %d bytes", QUESTION_LEN);
-	if ((wt = waiter_new(cl, WAIT_ANSWER, &rq->rq_id)) == NULL)
-		return 0;
-	if ((wt->wt_text = strndup(text, len)) == NULL)
-		fatal("%s", __func__);
-	wt->wt_since = clock_ms();
-	log_info("decider %s: an operator asks it", ju->ju_name);
+	if (slice_running != NULL)
+		de = decider_find(slice_running, name);
+	*why = de == NULL ? INQUIRY_UNKNOWN :
+	    de->de_kind == DECIDER_OPERATOR ? INQUIRY_PERSON :
+	    channel_deciderd == NULL || channel_deciderd->ip_congested ?
+	    INQUIRY_BUSY : INQUIRY_ASKED;
+	return *why == INQUIRY_ASKED ? de : NULL;
+}
+
+static void
+inquiry_put(struct ipc *ip, const struct msg_inquiry_ask *ma)
+{
+	const struct subject	 sj = {
+		.sj_scheme = ma->scheme, .sj_port = ma->port,
+		.sj_host = ma->host, .sj_method = ma->method,
+		.sj_path = ma->path
+	};
+	const struct decider	*de;
+	const char		*text;
+	enum inquiry_result	 why;
+	size_t			 len;
+
+	de = find_decider(ma->decider, &why);
+	if ((text = make_document(&sj, &len)) == NULL && de != NULL)
+		why = INQUIRY_TOO_LONG;
+	if (why != INQUIRY_ASKED) {
+		ipc_send(ip, -1, INQUIRY_ASKED, inquiry_asked,
+		    .cookie = ma->cookie, .result = why);
+		return;
+	}
+	*inquiry_find(0) = ma->cookie;
+	log_info("decider %s: an operator asks it", de->de_name);
+	ipc_send(ip, -1, INQUIRY_ASKED, inquiry_asked, .cookie = ma->cookie,
+	    .result = INQUIRY_ASKED, .document = { text, len });
 	ipc_send(channel_deciderd, -1, QUESTION, question,
-	    .id = INQUIRY | wt->wt_cookie, .timeout_ms = ju->ju_timeout_ms,
-	    .decider = ju->ju_name, .document = { text, len });
+	    .id = INQUIRY_BIT | ma->cookie, .timeout_ms = de->de_timeout_ms,
+	    .decider = de->de_name, .document = { text, len });
+}
+
+int
+policyd_controld_inquiry_ask(struct ipc *ip, const union msg *m)
+{
+	const struct msg_inquiry_ask	*ma = &m->inquiry_ask;
+	const char			*why;
+
+	if (ma->cookie == 0 || (ma->cookie & INQUIRY_BIT) != 0 ||
+	    inquiry_find(ma->cookie) != NULL || inquiry_find(0) == NULL)
+		return ipc_bad(ip, "inquiry %u", ma->cookie);
+	if ((ma->scheme != URL_HTTP && ma->scheme != URL_HTTPS) ||
+	    ma->port == 0)
+		return ipc_bad(ip, "scheme %u, port %u", ma->scheme, ma->port);
+	if ((why = canon_fault(ma->host, ma->method, ma->path)) != NULL)
+		return ipc_bad(ip, "%s", why);
+	inquiry_put(ip, ma);
 	return 0;
 }
 
-void
-inquiry_answer(const struct msg_answer *ma)
+static void
+inquiry_end(uint32_t *place, enum answer_result result, const char *reason)
 {
-	static const char *const	 words[ANSWER_RESULT_MAX] = {
-		[ANSWER_ALLOW] = "allow", [ANSWER_DENY] = "deny",
-		[ANSWER_UNSURE] = "unsure", [ANSWER_TIMEOUT] = NULL,
-	};
-	struct waiter	*wt = waiter_find(ma->id & ~INQUIRY, WAIT_ANSWER);
-	struct jsonw	*w;
-	const char	*body;
-	size_t		 len;
-
-	if (wt == NULL)
-		return;
-	w = answer_ok();
-	jsonw_key(w, "question");
-	jsonw_object(w);
-	/* All of it but its braces. */
-	jsonw_members(w, wt->wt_text + 1, strlen(wt->wt_text) - 2);
-	jsonw_end(w);
-	put_str(w, "decision", words[ma->result]);
-	put_str(w, "failure", ma->result >= ANSWER_TIMEOUT ?
-	    failure_reason(ma->result) : NULL);
-	put_str(w, "reason", ma->reason);
-	put_uint(w, "latency_ms", clock_ms() - wt->wt_since);
-	free(wt->wt_text);
-	wt->wt_text = NULL;
-	body = answer_end(&len);
-	waiter_answer(wt, body, len);
+	ipc_send(channel_controld, -1, INQUIRY_ANSWER, inquiry_answer,
+	    .cookie = *place, .result = result, .reason = reason);
+	*place = 0;
 }
 
-/* Who asked has gone. */
+/* The operator may have given it up meanwhile. */
 void
-inquiry_drop(struct waiter *wt)
+inquiry_answered(const struct msg_answer *ma)
 {
-	if (wt->wt_kind != WAIT_ANSWER || wt->wt_text == NULL)
-		return;
-	free(wt->wt_text);
-	if (channel_deciderd != NULL)
-		ipc_send(channel_deciderd, -1, QUESTION_DROP, cookie,
-		    INQUIRY | wt->wt_cookie);
+	uint32_t	*place = inquiry_find(ma->id & ~INQUIRY_BIT);
+
+	if (place != NULL && *place != 0)
+		inquiry_end(place, ma->result, ma->reason);
+}
+
+int
+policyd_controld_inquiry_drop(struct ipc *ip, const union msg *m)
+{
+	uint32_t	*place = inquiry_find(m->cookie.cookie);
+
+	if (m->cookie.cookie == 0)
+		return ipc_bad(ip, "inquiry 0");
+	/* Its answer may just have passed this. */
+	if (place == NULL)
+		return 0;
+	ipc_send(channel_deciderd, -1, QUESTION_DROP, cookie,
+	    INQUIRY_BIT | *place);
+	inquiry_end(place, ANSWER_ERROR, "dropped");
+	return 0;
 }

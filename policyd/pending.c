@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * policyd: requests that wait for deciders.  Every way out of here but an
@@ -27,6 +13,7 @@
 
 #include "clock.h"
 #include "policyd.h"
+#include "utf8.h"
 
 #define SESSION_SHARE	4	/* one part of so many is a session's */
 
@@ -62,7 +49,7 @@ RB_GENERATE(leaders, pending, pe_leads, leader_cmp);
 const struct rule *
 pending_rule(const struct pending *pe)
 {
-	return pe->pe_verdict.pv_judges[pe->pe_stage];
+	return pe->pe_verdict.pv_asking[pe->pe_stage];
 }
 
 struct pending *
@@ -80,7 +67,7 @@ pending_number(struct pending *pe)
 	static uint32_t	 last;
 
 	do
-		last = (last + 1) & ~INQUIRY;
+		last = (last + 1) & ~INQUIRY_BIT;
 	while (last == 0 || pending_find(last) != NULL);
 	pe->pe_id = last;
 	RB_INSERT(pendingtree, &pendings, pe);
@@ -98,7 +85,7 @@ pending_unnumber(struct pending *pe)
 		pending_changed();
 }
 
-/* Nobody is asked about it any more, and who followed it is set free. */
+/* Take the question back from whoever has it; its followers are freed. */
 static void
 pending_unask(struct pending *pe, struct pendings *freed)
 {
@@ -106,7 +93,7 @@ pending_unask(struct pending *pe, struct pendings *freed)
 
 	if (pe->pe_state == PENDING_FOLLOWS)
 		TAILQ_REMOVE(&pe->pe_leader->pe_followers, pe, pe_queued);
-	judge_leave(pe);
+	decider_leave(pe);
 	pending_unnumber(pe);
 	pe->pe_state = PENDING_NEW;
 	pe->pe_leader = NULL;
@@ -121,7 +108,7 @@ pending_unask(struct pending *pe, struct pendings *freed)
 	TAILQ_CONCAT(freed, &pe->pe_followers, pe_queued);
 }
 
-/* They find the answer among those kept, or ask for themselves. */
+/* Freed followers find a kept answer, or ask for themselves. */
 static void
 pending_go_on(struct pendings *freed)
 {
@@ -162,7 +149,7 @@ pending_new(struct session *se, const struct subject *sj)
 	return pe;
 }
 
-/* Nothing is asked about it any more, and nothing said. */
+/* End a request without a verdict. */
 static void
 pending_end(struct pending *pe)
 {
@@ -179,20 +166,20 @@ pending_tell(struct pending *pe)
 	struct policy_verdict	 pv = pe->pe_verdict;
 	uint64_t		 waited = clock_ms() - pe->pe_began;
 
-	if (pe->pe_word.wd_allow) {
+	if (pe->pe_decision.dn_allow) {
 		pv.pv_verdict = VERDICT_ALLOW;
 		pv.pv_rule = pv.pv_opens;
 		pv.pv_reason = "";
 		if (pe->pe_dial == 0)
-			standing_keep(pe->pe_session, pe->pe_ask,
-			    &pe->pe_subject, &pv, &pe->pe_word, waited);
+			allowance_keep(pe->pe_session, pe->pe_ask,
+			    &pe->pe_subject, &pv, &pe->pe_decision, waited);
 	} else {
 		pv.pv_rule = pending_rule(pe);
 		pv.pv_body = 0;
-		pv.pv_reason = pe->pe_word.wd_reason;
+		pv.pv_reason = pe->pe_decision.dn_reason;
 	}
 	verdict_give(pe->pe_session, pe->pe_ask, pe->pe_dial, &pe->pe_subject,
-	    &pv, &pe->pe_word, waited);
+	    &pv, &pe->pe_decision, waited);
 }
 
 /*
@@ -211,12 +198,13 @@ pending_settle(struct pending *pe)
 static void
 pending_denied(struct pending *pe)
 {
-	struct session	*se = pe->pe_session;
+	struct session			*se = pe->pe_session;
+	const struct policy_options	*po = &se->se_rules->pl_options;
 
 	if (storm_denied(&se->se_storm, se->se_rules, clock_ms()))
 		log_info("session %s: %u denials, no more questions for %llu "
-		    "ms", se->se_name, se->se_rules->pl_pause_denials,
-		    (unsigned long long)se->se_rules->pl_pause_ms);
+		    "ms", se->se_name, po->po_pause_denials,
+		    (unsigned long long)po->po_pause_ms);
 	pending_settle(pe);
 }
 
@@ -224,16 +212,16 @@ pending_denied(struct pending *pe)
 static void
 pending_say(struct pending *pe, int allow, const char *text)
 {
-	struct word	*wd = &pe->pe_word;
+	struct decision	*dn = &pe->pe_decision;
 	char		*p;
 
-	wd->wd_allow = allow;
-	wd->wd_cached = 0;
-	strlcpy(wd->wd_decider, pe->pe_decider->co_text,
-	    sizeof(wd->wd_decider));
-	snprintf(wd->wd_reason, sizeof(wd->wd_reason), "decider: %.*s",
-	    (int)text_cut(text, strlen(text), REASON_TEXT), text);
-	for (p = wd->wd_reason; *p != '\0'; p++)
+	dn->dn_allow = allow;
+	dn->dn_cached = 0;
+	strlcpy(dn->dn_decider, pe->pe_named->co_text,
+	    sizeof(dn->dn_decider));
+	snprintf(dn->dn_reason, sizeof(dn->dn_reason), REASON_DECIDER ": %.*s",
+	    (int)utf8_cut(text, strlen(text), REASON_TEXT), text);
+	for (p = dn->dn_reason; *p != '\0'; p++)
 		if ((unsigned char)*p < ' ' || *p == 0x7f)
 			*p = ' ';
 }
@@ -242,13 +230,13 @@ void
 pending_failed(struct pending *pe, enum answer_result result,
     const char *detail)
 {
-	struct word	*wd = &pe->pe_word;
+	struct decision	*dn = &pe->pe_decision;
 
-	wd->wd_allow = wd->wd_cached = 0;
-	strlcpy(wd->wd_decider, pe->pe_decider->co_text,
-	    sizeof(wd->wd_decider));
-	strlcpy(wd->wd_reason, failure_reason(result), sizeof(wd->wd_reason));
-	failure_record(pe->pe_session, &pe->pe_subject, wd->wd_decider, result,
+	dn->dn_allow = dn->dn_cached = 0;
+	strlcpy(dn->dn_decider, pe->pe_named->co_text,
+	    sizeof(dn->dn_decider));
+	strlcpy(dn->dn_reason, failure_reason(result), sizeof(dn->dn_reason));
+	failure_record(pe->pe_session, &pe->pe_subject, dn->dn_decider, result,
 	    detail, clock_ms() - pe->pe_began);
 	pending_settle(pe);
 }
@@ -262,7 +250,7 @@ pending_on_timer(evutil_socket_t fd, short what, void *arg)
 	switch (pe->pe_state) {
 	case PENDING_ASKED:
 		/* deciderd has the same clock, and counts who is late. */
-		judge_result(pe, ANSWER_TIMEOUT);
+		decider_result(pe, ANSWER_TIMEOUT);
 		pending_failed(pe, ANSWER_TIMEOUT, "no answer in time");
 		break;
 	case PENDING_OPERATOR:
@@ -283,11 +271,11 @@ pending_put(struct pending *pe)
 	struct timeval		 tv;
 	uint64_t		 now = clock_ms(), left;
 
-	pe->pe_judge = judge_find(slice_running, pe->pe_decider->co_text);
-	if (pe->pe_judge == NULL)
-		fatalx("decider %s is gone", pe->pe_decider->co_text);
+	pe->pe_decider = decider_find(slice_running, pe->pe_named->co_text);
+	if (pe->pe_decider == NULL)
+		fatalx("decider %s is gone", pe->pe_named->co_text);
 	pe->pe_deadline = pe->pe_since + (ru->ru_timeout_ms != 0 ?
-	    ru->ru_timeout_ms : pe->pe_judge->ju_timeout_ms);
+	    ru->ru_timeout_ms : pe->pe_decider->de_timeout_ms);
 	if (now >= pe->pe_deadline) {
 		pending_failed(pe, ANSWER_TIMEOUT, "no answer in time");
 		return;
@@ -298,11 +286,11 @@ pending_put(struct pending *pe)
 	pending_number(pe);
 	if (evtimer_add(&pe->pe_timer, &tv) == -1)
 		fatalx("%s", __func__);
-	if (pe->pe_judge->ju_kind == DECIDER_OPERATOR) {
+	if (pe->pe_decider->de_kind == DECIDER_OPERATOR) {
 		pe->pe_state = PENDING_OPERATOR;
 		pending_changed();
 	} else
-		judge_join(pe);
+		decider_join(pe);
 }
 
 /*
@@ -318,13 +306,13 @@ rule_shares(const struct rule *ru)
 	if (ru->ru_cache == CACHE_OFF || ru->ru_uses != 0)
 		return 0;
 	TAILQ_FOREACH(co, &ru->ru_conditions[COND_DECIDER], co_entry)
-		if (judge_find(slice_running, co->co_text)->ju_kind ==
+		if (decider_find(slice_running, co->co_text)->de_kind ==
 		    DECIDER_OPERATOR)
 			return 0;
 	return 1;
 }
 
-/* The leader's deadline holds for it meanwhile. */
+/* 1: it follows another, whose deadline holds for both. */
 static int
 pending_follow(struct pending *pe)
 {
@@ -366,9 +354,9 @@ pending_stage(struct pending *pe)
 	}
 	for (; pe->pe_stage < pe->pe_verdict.pv_asks; pe->pe_stage++) {
 		if (!cache_get(&se->se_cache, pending_rule(pe),
-		    &pe->pe_subject, now, &pe->pe_word))
+		    &pe->pe_subject, now, &pe->pe_decision))
 			break;
-		if (!pe->pe_word.wd_allow) {
+		if (!pe->pe_decision.dn_allow) {
 			pending_denied(pe);
 			return;
 		}
@@ -377,7 +365,7 @@ pending_stage(struct pending *pe)
 		pending_settle(pe);
 		return;
 	}
-	pe->pe_decider =
+	pe->pe_named =
 	    TAILQ_FIRST(&pending_rule(pe)->ru_conditions[COND_DECIDER]);
 	if (pe->pe_since == 0)
 		pe->pe_since = now;
@@ -402,11 +390,11 @@ pending_ask(struct session *se, const struct subject *sj, uint32_t ask,
 	pending_stage(pe);
 }
 
-/* It may be that the next of the chain knows; if there is none, it is a no. */
+/* Ask the next decider of the chain; the last one's doubt is a denial. */
 static void
 pending_unsure(struct pending *pe)
 {
-	const struct condition	*next = TAILQ_NEXT(pe->pe_decider, co_entry);
+	const struct condition	*next = TAILQ_NEXT(pe->pe_named, co_entry);
 
 	if (next == NULL) {
 		pending_say(pe, 0, "unsure");
@@ -417,13 +405,13 @@ pending_unsure(struct pending *pe)
 		pending_settle(pe);
 		return;
 	}
-	pe->pe_decider = next;
+	pe->pe_named = next;
 	pe->pe_since = clock_ms();
 	pending_unnumber(pe);
 	pending_put(pe);
 }
 
-/* keep: if the rule lets us. */
+/* keep: the rule may still say that answers are not kept. */
 void
 pending_answered(struct pending *pe, enum answer_result result,
     const char *text, int keep)
@@ -443,7 +431,7 @@ pending_answered(struct pending *pe, enum answer_result result,
 	    "denied");
 	if (keep)
 		cache_put(&pe->pe_session->se_cache, pending_rule(pe),
-		    &pe->pe_subject, clock_ms(), &pe->pe_word);
+		    &pe->pe_subject, clock_ms(), &pe->pe_decision);
 	pending_unask(pe, &freed);
 	if (allow) {
 		pe->pe_stage++;
@@ -454,22 +442,22 @@ pending_answered(struct pending *pe, enum answer_result result,
 	pending_go_on(&freed);
 }
 
-/* A person's answer was kept: others that wait for one may do with it. */
+/* A person's answer was kept: it serves other questions that wait. */
 void
 pending_release(struct session *se)
 {
 	struct pendings	 freed = TAILQ_HEAD_INITIALIZER(freed);
 	struct pending	*pe, *next;
-	struct word	 wd;
+	struct decision	 dn;
 
 	TAILQ_FOREACH_SAFE(pe, &se->se_pendings, pe_sibling, next) {
 		if (pe->pe_state != PENDING_OPERATOR ||
 		    !cache_get(&se->se_cache, pending_rule(pe),
-		    &pe->pe_subject, clock_ms(), &wd))
+		    &pe->pe_subject, clock_ms(), &dn))
 			continue;
-		pe->pe_word = wd;
+		pe->pe_decision = dn;
 		pending_unask(pe, &freed);
-		if (wd.wd_allow) {
+		if (dn.dn_allow) {
 			pe->pe_stage++;
 			pe->pe_since = 0;
 			pending_stage(pe);
@@ -511,7 +499,7 @@ pending_left(struct session *se, uint32_t ask)
 		pending_end(pe);
 }
 
-/* There is no engine any more that could hear a verdict. */
+/* The engine is gone: nobody could hear a verdict. */
 void
 pending_drop(struct session *se)
 {
@@ -520,7 +508,7 @@ pending_drop(struct session *se)
 	pending_unask_all(se);
 	while ((pe = TAILQ_FIRST(&se->se_pendings)) != NULL)
 		pending_free(pe);
-	standing_clear(se);
+	allowance_clear(se);
 	cache_clear(&se->se_cache, NULL);
 	memset(&se->se_storm, 0, sizeof(se->se_storm));
 }
@@ -533,7 +521,7 @@ pending_recall(void)
 
 	RB_FOREACH(se, sessions, &sessions) {
 		pending_unask_all(se);
-		standing_clear(se);
+		allowance_clear(se);
 		cache_clear(&se->se_cache, NULL);
 		memset(&se->se_storm, 0, sizeof(se->se_storm));
 	}

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The program egressd-policyd: what it hears from the parent, and where.
@@ -22,21 +8,16 @@
 
 static const ipc_handler policyd_handlers[MSG_MAX] = {
 	CHILD_HANDLERS,
-	[MSG_CONF_CONTROL] = policyd_parent_conf_control,
-	[MSG_CONF_LIMITS] = policyd_parent_conf_limits,
+	[MSG_CONF_PENDING] = policyd_parent_conf_pending,
 	[MSG_CONF_SESSION] = policyd_parent_conf_session,
 	[MSG_CONF_POLICY] = policyd_parent_conf_policy,
 	[MSG_CONF_REDACT] = policyd_parent_conf_redact,
 	[MSG_CONF_RULE] = policyd_parent_conf_rule,
+	[MSG_CONF_OPTION] = policyd_parent_conf_option,
 	[MSG_CONF_COND] = policyd_parent_conf_cond,
-	[MSG_CONF_ENVIRONMENT] = policyd_parent_conf_environment,
-	[MSG_CONF_JUDGE] = policyd_parent_conf_judge,
-	[MSG_STATUS_PROC] = policyd_parent_status_proc,
-	[MSG_STATUS_END] = policyd_parent_status_end,
-	[MSG_RELOAD_DONE] = policyd_parent_reload_done,
-	[MSG_PEER_ANSWER] = policyd_parent_peer_answer,
-	[MSG_SESSION_DONE] = policyd_parent_session_done,
-	[MSG_CLIENT] = policyd_parent_client,
+	[MSG_CONF_DECIDER_NAME] = policyd_parent_conf_decider_name,
+	[MSG_SESSION_OPEN] = policyd_parent_session_open,
+	[MSG_SESSION_CLOSE] = policyd_parent_session_close,
 };
 
 static const struct child policyd = {

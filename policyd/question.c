@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * policyd: a question as deciders read it, described in egressd.conf(5).
@@ -33,7 +19,7 @@ put_request(struct jsonw *w, const struct redact *rd, const struct subject *sj)
 {
 	jsonw_key(w, "request");
 	jsonw_object(w);
-	subject_put(w, rd, sj, 1);
+	subject_put(w, rd, sj);
 	jsonw_key(w, "body_bytes");
 	if (sj->sj_length == UINT64_MAX)
 		jsonw_null(w);
@@ -56,7 +42,8 @@ write_question(const struct asking *as, const struct context *cx, size_t room,
 	context_put_messages(w, cx, as->as_messages, room);
 	put_request(w, as->as_redact, as->as_subject);
 	jsonw_key(w, "metadata");
-	context_put_metadata(w, cx->cx_metadata, as->as_rule);
+	context_put_metadata(w, cx->cx_metadata, cx->cx_metadata_len,
+	    as->as_rule);
 	jsonw_end(w);
 	return jsonw_finish(w, len);
 }

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * policyd: sessions and the channels to their engines.  An engine handles
@@ -29,9 +15,9 @@
 #include "policyd.h"
 
 struct sessions	 sessions = RB_INITIALIZER(&sessions);
-uint32_t	 session_count;
 
 static int	 session_cmp(const struct session *, const struct session *);
+static void	 session_forget(struct session *, const char *);
 static int	 policyd_engine_hello(struct ipc *, const union msg *);
 static int	 policyd_engine_ca(struct ipc *, const union msg *);
 static int	 policyd_engine_bye(struct ipc *, const union msg *);
@@ -63,7 +49,22 @@ session_record(const struct session *se, enum record_kind kind, uint64_t at,
 	    .environment = se->se_environment);
 }
 
-/* The engine is no more, or no more ours. */
+/*
+ * controld answers those who wait for the end of a sandbox's session, once.
+ * The record goes to the recorder before that.
+ */
+static void
+session_tell_end(struct session *se, const char *reason)
+{
+	if (se->se_kind != SESSION_RUN || se->se_ended ||
+	    channel_controld == NULL)
+		return;
+	se->se_ended = 1;
+	ipc_send(channel_controld, -1, SESSION_ENDED, session_ended,
+	    .number = se->se_number, .reason = reason);
+}
+
+/* Let go of an engine that has ended or has to. */
 static void
 session_lose_engine(struct session *se, const char *reason)
 {
@@ -71,10 +72,11 @@ session_lose_engine(struct session *se, const char *reason)
 		return;
 	log_info("session %s: engine %u: %s", se->se_name,
 	    se->se_engine->ip_instance, *reason != '\0' ? reason : "ended");
-	/* One that never said hello has no beginning on record either. */
+	/* An engine that never said hello has no beginning on record. */
 	if (se->se_state == SESSION_RUNNING)
 		session_record(se, RECORD_SESSION_ENDED, clock_wall_ns(),
 		    reason);
+	session_tell_end(se, reason);
 	pending_drop(se);
 	ipc_free(se->se_engine);
 	se->se_engine = NULL;
@@ -86,23 +88,23 @@ static void
 policyd_engine_gone(struct ipc *ip, const char *why)
 {
 	struct session	*se = ip->ip_arg;
-	const char	*reason = se->se_bye ? "" : "engine_died";
+	const char	*reason = se->se_overdue ? REASON_DEADLINE :
+			    se->se_bye ? "" : REASON_ENGINE_DIED;
 
 	if (why != NULL) {
 		log_warnx("session %s: bad message from engine %u: %s",
 		    se->se_name, ip->ip_instance, why);
 		child_engine_bad(ip, why);
-		reason = "engine_compromised";
+		reason = REASON_ENGINE_COMPROMISED;
 	}
-	if (se->se_kind == SESSION_RUN) {
-		session_forget(se, reason);
-		return;
-	}
-	se->se_restarts++;
+	if (se->se_kind == SESSION_FIXED)
+		se->se_restarts++;
 	session_lose_engine(se, reason);
+	if (se->se_closing)
+		session_forget(se, reason);
 }
 
-/* Its keys are made and its listeners served. */
+/* The engine has its keys and serves its listeners. */
 static int
 policyd_engine_hello(struct ipc *ip, const union msg *m)
 {
@@ -158,7 +160,7 @@ policyd_engine_bye(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
-/* What its policy hides and shows. */
+/* What the session's policy hides and shows. */
 const struct redact *
 session_redact(const struct session *se)
 {
@@ -174,18 +176,6 @@ session_find(const char *name)
 	return RB_FIND(sessions, &sessions, &key);
 }
 
-/* The one for which the parent was asked with this cookie, or NULL. */
-struct session *
-session_asked(uint32_t cookie)
-{
-	struct session	*se;
-
-	RB_FOREACH(se, sessions, &sessions)
-		if (se->se_cookie != 0 && se->se_cookie == cookie)
-			return se;
-	return NULL;
-}
-
 static struct session *
 session_new(const char *name, const char *policy)
 {
@@ -195,45 +185,81 @@ session_new(const char *name, const char *policy)
 		fatal("%s", __func__);
 	strlcpy(se->se_name, name, sizeof(se->se_name));
 	strlcpy(se->se_policy, policy, sizeof(se->se_policy));
-	TAILQ_INIT(&se->se_waiters);
 	TAILQ_INIT(&se->se_pendings);
-	TAILQ_INIT(&se->se_standings);
+	TAILQ_INIT(&se->se_allowances);
 	TAILQ_INIT(&se->se_turns);
 	RB_INIT(&se->se_leaders);
 	context_init(&se->se_context);
 	cache_init(&se->se_cache);
 	RB_INSERT(sessions, &sessions, se);
-	session_count++;
 	return se;
 }
 
-/* For a client's sandbox; the parent is being asked for an engine. */
-struct session *
-session_run(const char *name, const char *policy, uint32_t cookie,
-    const char *environment)
-{
-	struct session	*se = session_new(name, policy);
-
-	if (environment != NULL &&
-	    (se->se_environment = strdup(environment)) == NULL)
-		fatal("%s", __func__);
-
-	se->se_kind = SESSION_RUN;
-	se->se_rules = slice_policy(slice_running, policy);
-	se->se_cookie = cookie;
-	return se;
-}
-
-void
+static void
 session_forget(struct session *se, const char *reason)
 {
 	session_lose_engine(se, reason);
-	run_ended(se, reason);
+	session_tell_end(se, reason);
 	context_free(&se->se_context);
 	free(se->se_environment);
 	RB_REMOVE(sessions, &sessions, se);
-	session_count--;
 	free(se);
+}
+
+/*
+ * The parent is about to start an engine for a sandbox.  What controld knows
+ * of it comes along: we write the record of its beginning, as we hear the
+ * engine's first word, before which nothing of the session is judged.
+ */
+int
+policyd_parent_session_open(struct ipc *ip, const union msg *m)
+{
+	const struct msg_session_ask	*ma = &m->session_ask;
+	struct session			*se = session_find(ma->session);
+
+	if (ma->number == 0 || ma->told > 1 || slice_running == NULL)
+		return ipc_bad(ip, "session %s, number %u", ma->session,
+		    ma->number);
+	if (se != NULL && se->se_closing) {
+		/* The end of the old engine is still on its way to us. */
+		session_forget(se, REASON_ENGINE_DIED);
+		se = NULL;
+	}
+	if (se != NULL)
+		return ipc_bad(ip, "session %s again", ma->session);
+	se = session_new(ma->session, ma->policy);
+	se->se_kind = SESSION_RUN;
+	se->se_number = ma->number;
+	se->se_rules = slice_policy(slice_running, ma->policy);
+	if (ma->told && (se->se_environment = strdup(ma->environment)) == NULL)
+		fatal("%s", __func__);
+	return 0;
+}
+
+/*
+ * The parent has seen the engine of a sandbox end.  What that has said last
+ * may be unread, for instance that it ends in order: the end of its channel
+ * is waited for.
+ */
+int
+policyd_parent_session_close(struct ipc *ip, const union msg *m)
+{
+	struct session	*se;
+
+	RB_FOREACH(se, sessions, &sessions)
+		if (se->se_kind == SESSION_RUN && !se->se_closing &&
+		    se->se_number == m->session_close.number)
+			break;
+	if (se == NULL || m->session_close.overdue > 1)
+		return ipc_bad(ip, "no session %u, overdue %u",
+		    m->session_close.number, m->session_close.overdue);
+	se->se_overdue = m->session_close.overdue;
+	if (se->se_engine == NULL)
+		session_forget(se, se->se_overdue ? REASON_DEADLINE :
+		    REASON_ENGINE_DIED);
+	else
+		se->se_closing = 1;
+	return 0;
 }
 
 /* An engine may come before the commit of the generation that wants it. */
@@ -263,7 +289,7 @@ session_attach(const struct msg_channel *mc, int fd)
 	if (se->se_engine != NULL) {
 		/* The old engine's end is still on its way to us. */
 		se->se_restarts++;
-		session_lose_engine(se, "engine_died");
+		session_lose_engine(se, REASON_ENGINE_DIED);
 	}
 	se->se_engine = child_engine(mc, fd, engine_handlers);
 	se->se_engine->ip_gone = policyd_engine_gone;
@@ -285,7 +311,7 @@ session_want(const struct slice_session *ss)
 	se->se_wanted = 1;
 }
 
-/* Has it a place in the running generation? */
+/* Does the running generation have this session? */
 static int
 session_stays(struct session *se)
 {
@@ -309,18 +335,23 @@ session_sweep(void)
 		TAILQ_FOREACH(ss, &slice_running->sl_sessions, ss_entry)
 			session_want(ss);
 	RB_FOREACH_SAFE(se, sessions, &sessions, next)
-		if (!session_stays(se))
-			session_forget(se, "removed");
+		if (session_stays(se))
+			continue;
+		else if (se->se_kind == SESSION_FIXED)
+			session_forget(se, REASON_REMOVED);
+		else
+			/* The parent closes it when its engine has gone. */
+			session_lose_engine(se, REASON_REMOVED);
 }
 
-/* All end.  The recorder, which goes last, is told of it first. */
+/* The daemon ends: tell the recorder, which goes last. */
 void
 session_stop(void)
 {
 	struct session	*se;
 
 	RB_FOREACH(se, sessions, &sessions)
-		session_lose_engine(se, "stopped");
+		session_lose_engine(se, REASON_STOPPED);
 	if (channel_recorder != NULL)
 		ipc_flush(channel_recorder);
 }

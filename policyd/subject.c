@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * policyd: what a question is about.  Host and path are canonical: verdict.c
@@ -23,6 +9,7 @@
 #include <string.h>
 
 #include "policyd.h"
+#include "utf8.h"
 
 static char *
 keep_text(const char *text)
@@ -49,7 +36,7 @@ free_text(const char *text)
 	free((void *)(uintptr_t)text);
 }
 
-/* A copy's. */
+/* Of a subject made by subject_copy(). */
 void
 subject_free(struct subject *sj)
 {
@@ -65,7 +52,7 @@ subject_size(const struct subject *sj)
 	    strlen(sj->sj_path) + 3;
 }
 
-/* A word about a small upload is none about a large one. */
+/* A decision about a small upload is none about a large one. */
 int
 subject_size_class(const struct subject *sj)
 {
@@ -99,64 +86,50 @@ subject_cmp(const struct subject *a, const struct subject *b,
 	return strcmp(a->sj_path, b->sj_path);
 }
 
-/* At most so many bytes, and no character cut in two. */
-size_t
-text_cut(const char *text, size_t len, size_t max)
-{
-	size_t	 n;
-
-	if (len <= max)
-		return len;
-	for (n = max; n > max - 4 && (text[n] & 0xc0) == 0x80; n--)
-		continue;
-	return (text[n] & 0xc0) == 0x80 ? max : n;
-}
-
 /*
  * What records hide (promise P7), deciders and operators do not see either;
  * that something is hidden, and how much, they are told: data could leave in
- * it.
+ * it.  Those who may only look do not see the query.
  */
-static void
-put_path(struct jsonw *w, const struct redact *rd, const char *path, int query)
+void
+subject_show(struct shown *sh, const struct redact *rd,
+    const struct subject *sj, int query)
 {
-	struct redacted	 re = redact_path(rd, path, strlen(path));
+	struct redacted	 re;
 	size_t		 n;
 
-	n = text_cut(re.re_text, query ? re.re_len : strcspn(path, "?"),
-	    SHOWN_PATH);
-	jsonw_key(w, "path");
-	jsonw_string(w, re.re_text, n);
-	if (n < re.re_len)
-		put_bool(w, "path_truncated", 1);
-	if (query && re.re_hidden > 0)
-		put_uint(w, "path_redacted", re.re_hidden);
+	memset(sh, 0, sizeof(*sh));
+	if (sj->sj_scheme == URL_TCP)
+		return;
+	re = redact_path(rd, sj->sj_path, strlen(sj->sj_path));
+	n = utf8_cut(re.re_text, query ? re.re_len :
+	    strcspn(sj->sj_path, "?"), SHOWN_LEN);
+	memcpy(sh->sh_path, re.re_text, n);
+	sh->sh_truncated = n < re.re_len;
+	if (query)
+		sh->sh_redacted = re.re_hidden;
 }
 
 /* Into an object. */
 void
-subject_put_place(struct jsonw *w, const struct subject *sj)
+subject_put(struct jsonw *w, const struct redact *rd,
+    const struct subject *sj)
 {
-	static const char *const	 schemes[URL_SCHEME_MAX] = {
-		[URL_HTTP] = "http", [URL_HTTPS] = "https", [URL_TCP] = "tcp",
-	};
+	struct shown	 sh;
 
-	put_str(w, "scheme", schemes[sj->sj_scheme]);
+	subject_show(&sh, rd, sj, 1);
+	put_str(w, "scheme", url_scheme_name(sj->sj_scheme));
 	put_str(w, "host", sj->sj_host);
 	put_uint(w, "port", sj->sj_port);
-}
-
-/* The same, and the rest; those who may only look do not see the query. */
-void
-subject_put(struct jsonw *w, const struct redact *rd,
-    const struct subject *sj, int query)
-{
-	subject_put_place(w, sj);
 	if (sj->sj_scheme == URL_TCP) {
 		put_str(w, "method", NULL);
 		put_str(w, "path", NULL);
 		return;
 	}
 	put_str(w, "method", sj->sj_method);
-	put_path(w, rd, sj->sj_path, query);
+	put_str(w, "path", sh.sh_path);
+	if (sh.sh_truncated)
+		put_bool(w, "path_truncated", 1);
+	if (sh.sh_redacted > 0)
+		put_uint(w, "path_redacted", sh.sh_redacted);
 }

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * policyd: questions and verdicts.  An engine reads what an agent sends and
@@ -23,53 +9,9 @@
 
 #include <string.h>
 
+#include "canon.h"
 #include "hostname.h"
 #include "policyd.h"
-#include "urlpath.h"
-
-static const char	 token[] = "abcdefghijklmnopqrstuvwxyz"
-    "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~";
-
-static int
-host_is_sound(const char *host)
-{
-	char	 canon[HOSTNAME_MAX];
-
-	return hostname_canon(host, strlen(host), canon, sizeof(canon),
-	    NULL) == 0 && strcmp(host, canon) == 0;
-}
-
-/* RFC 9110, 5.6.2. */
-static int
-method_is_sound(const char *method)
-{
-	return method[0] != '\0' && method[strspn(method, token)] == '\0';
-}
-
-/* RFC 9112, 3.2.4: `*' is the whole server, for OPTIONS only. */
-static int
-path_is_sound(const char *path, const char *method)
-{
-	char	 canon[URLPATH_MAX];
-
-	if (strcmp(path, "*") == 0)
-		return strcmp(method, "OPTIONS") == 0;
-	return urlpath_canon(path, strlen(path), canon, sizeof(canon),
-	    NULL) != -1 && strcmp(path, canon) == 0;
-}
-
-/* What is wrong with what a question is to be about, or NULL. */
-const char *
-subject_fault(const char *host, const char *method, const char *path)
-{
-	if (!host_is_sound(host))
-		return "a host that is not canonical";
-	if (!method_is_sound(method))
-		return "a method that is no token";
-	if (!path_is_sound(path, method))
-		return "a path that is not canonical";
-	return NULL;
-}
 
 static int
 ask_check(struct ipc *ip, const struct msg_ask *ma)
@@ -86,14 +28,14 @@ ask_check(struct ipc *ip, const struct msg_ask *ma)
 	if (ma->port == 0)
 		return ipc_bad(ip, "port 0");
 	if (ma->about == ABOUT_CONNECTION) {
-		if (!host_is_sound(ma->host))
+		if (!hostname_is_canon(ma->host))
 			return ipc_bad(ip, "a host that is not canonical");
 		if (ma->method[0] != '\0' || ma->path[0] != '\0')
 			return ipc_bad(ip, "a connection with a method or "
 			    "path");
 		return 0;
 	}
-	if ((why = subject_fault(ma->host, ma->method, ma->path)) != NULL)
+	if ((why = canon_fault(ma->host, ma->method, ma->path)) != NULL)
 		return ipc_bad(ip, "%s", why);
 	return 0;
 }
@@ -107,13 +49,13 @@ verdict_deny(struct policy_verdict *pv, const char *reason)
 
 static void
 verdict_send(struct ipc *ip, uint32_t id, const struct policy_verdict *pv,
-    const struct word *wd, uint64_t waited)
+    const struct decision *dn, uint64_t waited)
 {
 	const struct rule	*ru = pv->pv_rule;
 	const char		*reason = pv->pv_reason;
 
-	if (pv->pv_verdict == VERDICT_ALLOW && wd != NULL)
-		reason = wd->wd_reason;
+	if (pv->pv_verdict == VERDICT_ALLOW && dn != NULL)
+		reason = dn->dn_reason;
 	ipc_send(ip, -1, VERDICT, verdict, .id = id,
 	    .verdict = pv->pv_verdict, .scope = pv->pv_scope,
 	    .rule_kind = ru != NULL ? ru->ru_kind :
@@ -122,8 +64,8 @@ verdict_send(struct ipc *ip, uint32_t id, const struct policy_verdict *pv,
 	    .generation = slice_running != NULL ?
 	    slice_running->sl_generation : 0,
 	    .body = pv->pv_body, .reason = reason,
-	    .decider = wd != NULL ? wd->wd_decider : "",
-	    .cached = wd != NULL && wd->wd_cached,
+	    .decider = dn != NULL ? dn->dn_decider : "",
+	    .cached = dn != NULL && dn->dn_cached,
 	    .waited_ms = waited > UINT32_MAX ? UINT32_MAX : waited);
 }
 
@@ -149,18 +91,18 @@ grant_send(const struct ipc *ip, uint32_t dial, const struct subject *sj,
  */
 void
 verdict_give(const struct session *se, uint32_t id, uint32_t dial,
-    const struct subject *sj, struct policy_verdict *pv, const struct word *wd,
-    uint64_t waited)
+    const struct subject *sj, struct policy_verdict *pv,
+    const struct decision *dn, uint64_t waited)
 {
 	if (pv->pv_verdict != VERDICT_ALLOW)
 		dial = 0;
 	if (dial != 0 &&
 	    (channel_dialer == NULL || channel_dialer->ip_congested)) {
-		verdict_deny(pv, "upstream_unreachable: too many connections "
-		    "are being made");
+		verdict_deny(pv, REASON_UPSTREAM_UNREACHABLE
+		    ": too many connections are being made");
 		dial = 0;
 	}
-	verdict_send(se->se_engine, id, pv, wd, waited);
+	verdict_send(se->se_engine, id, pv, dn, waited);
 	if (dial != 0)
 		grant_send(se->se_engine, dial, sj, pv->pv_rule);
 }
@@ -179,7 +121,7 @@ verdict_evaluate(const struct session *se, const struct subject *sj,
 	if (se->se_rules != NULL)
 		policy_evaluate(se->se_rules, &pr, pv);
 	else
-		verdict_deny(pv, "default_deny");
+		verdict_deny(pv, REASON_DEFAULT_DENY);
 }
 
 int
@@ -198,7 +140,7 @@ policyd_engine_ask(struct ipc *ip, const union msg *m)
 	sj.sj_host = ma->host;
 	sj.sj_method = ma->method;
 	sj.sj_path = ma->path;
-	if (ma->again != 0 && ma->dial != 0 && standing_give(se, ma, &sj))
+	if (ma->again != 0 && ma->dial != 0 && allowance_use(se, ma, &sj))
 		return 0;
 	verdict_evaluate(se, &sj, &pv);
 	if (pv.pv_asks > 0)
@@ -208,7 +150,7 @@ policyd_engine_ask(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
-/* Nobody waits for it any more.  Its verdict may just have passed this. */
+/* The request is gone.  Its verdict may just have passed this message. */
 int
 policyd_engine_ask_drop(struct ipc *ip, const union msg *m)
 {

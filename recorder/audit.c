@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The recorder runs this.  The file and its path come from the parent.
@@ -58,7 +44,7 @@ static struct {
 	char		 au_buf[AUDIT_BATCH + LINE_LEN_MAX];
 } audit;
 
-/* The next generation. */
+/* Of the generation that is being prepared. */
 enum change { CHANGE_NONE, CHANGE_KEEP, CHANGE_NEW };
 
 static struct {
@@ -94,7 +80,7 @@ audit_listens(void)
 	return audit.au_fd != -1 && !audit.au_broken && !audit.au_skipped;
 }
 
-/* Records are being lost, for whatever reason it cannot be written. */
+/* 1 while the file cannot be written and records are lost. */
 int
 audit_full(void)
 {
@@ -140,7 +126,7 @@ write_all(const char *buf, size_t len)
 	return done;
 }
 
-/* We append, and alone: half a line of ours is at the very end. */
+/* A torn line can only be our own, at the very end: cut it. */
 static int
 cut_torn(void)
 {
@@ -157,7 +143,7 @@ cut_torn(void)
 	return 0;
 }
 
-/* Whoever makes records hears that they are being lost, or no more. */
+/* Tell the owner that records are being lost, or no longer. */
 static void
 audit_tell(int broken)
 {
@@ -174,7 +160,7 @@ audit_break(const char *reason)
 	audit.au_gap.ga_reason = reason;
 }
 
-/* The tip, and what to expect of the file when we write again. */
+/* Note the size that the file should have, and write the tip. */
 static void
 audit_ended(void)
 {
@@ -197,7 +183,7 @@ audit_skip(void)
 	audit.au_told = 1;
 	audit.au_skipped = 1;
 	memset(&audit.au_gap, 0, sizeof(audit.au_gap));
-	audit.au_gap.ga_reason = "audit_full";
+	audit.au_gap.ga_reason = REASON_AUDIT_FULL;
 }
 
 /*
@@ -217,9 +203,9 @@ audit_fail(size_t done)
 	}
 	audit.au_torn = stop - line;
 	audit.au_len = 0;
-	audit_break("audit_full");
+	audit_break(REASON_AUDIT_FULL);
 	room_open(audit.au_fd);
-	/* Readers should not meet it; if this fails, a tick tries again. */
+	/* Readers should not see a torn line; if this fails, a tick retries. */
 	cut_torn();
 	audit_ended();
 	after(tick, AUDIT_TICK_S);
@@ -331,7 +317,7 @@ audit_was_cut(off_t bytes)
 			audit.au_end = ta.ta_end;
 	}
 	if (!audit.au_broken)
-		audit_break("file_cut");
+		audit_break(REASON_FILE_CUT);
 	audit.au_gap.ga_lost_bytes = (uint64_t)bytes;
 	if (audit_mend() == -1)
 		after(tick, AUDIT_TICK_S);
@@ -356,10 +342,10 @@ void
 audit_catch_up(void)
 {
 	if (audit.au_skipped && audit_mend() == -1)
-		audit_break("audit_full");
+		audit_break(REASON_AUDIT_FULL);
 }
 
-/* There may be room that there was not. */
+/* The disk may have room again: write what waits. */
 static void
 audit_on_room(void)
 {
@@ -486,7 +472,7 @@ audit_join(const struct tail *ta, const struct link *old, int same_name)
 	if (reason != NULL)
 		audit_break(reason);
 	if (ta->ta_torn > 0) {
-		audit_break("torn_line");
+		audit_break(REASON_TORN_LINE);
 		audit.au_gap.ga_lost_bytes = (uint64_t)ta->ta_torn;
 		audit.au_torn = ta->ta_torn;
 	}
@@ -523,14 +509,14 @@ audit_switch(void)
 	tip_commit();
 	audit.au_fd = next.nx_fd;
 	strlcpy(audit.au_path, next.nx_path, sizeof(audit.au_path));
-	/* Again: it may be the old file, which has grown since. */
+	/* Read the tail again: it may be the old file, grown since. */
 	if (tail_read(audit.au_fd, &ta, &why) == -1)
 		fatalx("%s: changed by another program: %s", audit.au_path,
 		    why);
 	room_open(audit.au_fd);
 	audit_join(&ta, &old, same_name);
 	if (ta.ta_empty && was_broken && !audit.au_broken)
-		audit_break("audit_full");
+		audit_break(REASON_AUDIT_FULL);
 	audit.au_size = lseek(audit.au_fd, 0, SEEK_END);
 	audit_first();
 	audit_sync();

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 
 /*
@@ -35,10 +21,7 @@ put_text(struct jsonw *w, const char *key, const char *text)
 static void
 put_request(struct jsonw *w, const struct msg_record_decider *md)
 {
-	static const char *const	 schemes[URL_SCHEME_MAX] = {
-		[URL_HTTP] = "http", [URL_HTTPS] = "https", [URL_TCP] = "tcp",
-	};
-	const struct redacted		 path = redact_path(
+	const struct redacted	 path = redact_path(
 	    redact_of(md->session, ""), md->path, strlen(md->path));
 
 	jsonw_key(w, "request");
@@ -46,7 +29,7 @@ put_request(struct jsonw *w, const struct msg_record_decider *md)
 	put_text(w, "host", md->host);
 	jsonw_key(w, "port");
 	jsonw_uint(w, md->port);
-	put_text(w, "scheme", schemes[md->scheme]);
+	put_text(w, "scheme", url_scheme_name(md->scheme));
 	put_text(w, "method", md->method);
 	jsonw_key(w, "path");
 	if (path.re_len > 0)
@@ -56,7 +39,7 @@ put_request(struct jsonw *w, const struct msg_record_decider *md)
 	jsonw_end(w);
 }
 
-/* As in the final record of the request, and what went wrong. */
+/* The decider's member, as in final records, with its failure. */
 static void
 put_decider(struct jsonw *w, const struct msg_record_decider *md)
 {

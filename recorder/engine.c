@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The recorder runs this: records about requests.  An engine opens a request
@@ -33,9 +19,11 @@
 #define CREDIT_LOW	256	/* more is given when this is left */
 #define CREDIT_STEP	512	/* up to so much */
 #define CREDIT_HELD	4	/* for requests that are refused on hold */
-#define BODY_MAX	65536	/* bytes of a body that we keep */
 #define PATH_KEPT	512	/* bytes of a path in any case */
 #define KEPT_MAX	(32 * 1024 * 1024)	/* of an engine's requests */
+
+_Static_assert(CREDIT_HELD <= CREDIT_LOW && CREDIT_LOW < CREDIT_STEP &&
+    CREDIT_STEP <= CREDIT_MAX, "credit is given before it is used up");
 
 static TAILQ_HEAD(, engine)	 engines = TAILQ_HEAD_INITIALIZER(engines);
 static int			 losing;	/* the audit file is broken */
@@ -91,7 +79,7 @@ credit_give(struct engine *en)
 	credit_send(en, count);
 }
 
-/* The file, its room, or what the policy wants has changed. */
+/* File, room or policy have changed: hold the engine, or go on. */
 static void
 credit_review(struct engine *en)
 {
@@ -112,7 +100,7 @@ credit_review(struct engine *en)
 	credit_give(en);
 }
 
-/* One of them is used; the room for it now is its request's. */
+/* A request uses a credit and takes over the room behind it. */
 static void
 credit_spend(struct engine *en, struct request *rq)
 {
@@ -125,7 +113,7 @@ credit_spend(struct engine *en, struct request *rq)
 
 /* ---- what is kept -------------------------------------------------------- */
 
-/* Whether a piece may be kept: all of them together have a bound. */
+/* Counts a piece; false if the engine's share is used up. */
 static bool
 keep(struct engine *en, struct request *rq, size_t len)
 {
@@ -146,13 +134,13 @@ keep_fields(struct engine *en, struct request *rq, int of_answer,
 		rq->rq_head_cut[of_answer] = true;
 }
 
-/* A preview is the beginning of a body: nothing follows what is left out. */
+/* A preview is a prefix of the body: after a cut nothing is added. */
 static void
 keep_body(struct engine *en, struct request *rq, int of_answer,
     const struct msg_bytes *data)
 {
 	struct blob	*bl = &rq->rq_body[of_answer];
-	size_t		 room = BODY_MAX - bl->bl_len;
+	size_t		 room = CAPTURE_MAX - bl->bl_len;
 	size_t		 len = data->len < room ? data->len : room;
 
 	if (rq->rq_body_cut[of_answer])
@@ -187,7 +175,7 @@ engine_forget(struct engine *en, struct request *rq)
 	request_free(&en->en_requests, rq);
 }
 
-/* Its records are made. */
+/* The final record is written: room and credit come back. */
 static void
 engine_free_request(struct engine *en, struct request *rq)
 {
@@ -290,7 +278,7 @@ recorder_engine_record_verdict(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
-/* A request that may be answered, once. */
+/* An allowed request that has no answer yet. */
 static struct request *
 answer_request(struct ipc *ip, uint64_t id)
 {
@@ -353,7 +341,7 @@ recorder_engine_record_closed(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
-/* Its answer was short: all of it at once, and nothing need be kept. */
+/* Answer and end in one message: nothing has to be kept. */
 static int
 recorder_engine_record_done(struct ipc *ip, const union msg *m)
 {
@@ -377,7 +365,7 @@ recorder_engine_record_done(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
-/* What never became a request. */
+/* Refusals and names asked: records without a request. */
 static int
 recorder_engine_record_other(struct ipc *ip, const union msg *m)
 {
@@ -406,12 +394,12 @@ static const ipc_handler engine_handlers[MSG_MAX] = {
 	[MSG_RECORD_OTHER] = recorder_engine_record_other,
 };
 
-/* Its requests did not end: say so in its place. */
+/* The engine died: close its open requests in its place. */
 static void
 recorder_engine_gone(struct ipc *ip, const char *why)
 {
 	const struct msg_record_closed	 mc = {
-		.at = clock_wall_ns(), .reason = "no_engine"
+		.at = clock_wall_ns(), .reason = REASON_NO_ENGINE
 	};
 	struct engine			*en = ip->ip_arg;
 	struct request			*rq;
@@ -429,7 +417,7 @@ recorder_engine_gone(struct ipc *ip, const char *why)
 	ipc_free(ip);
 }
 
-/* We end, and so do they: their last words count, what is open has ended. */
+/* The daemon stops: read engines to the end, close what is open. */
 void
 engines_finish(void)
 {
@@ -450,15 +438,16 @@ engines_review(void)
 		credit_review(en);
 }
 
-/* All that engines of this session have said so far. */
+/* Read all that engines of this session have sent. */
 void
 engines_hear(const char *session)
 {
-	struct engine	*en;
+	struct engine	*en, *next;
 
-	TAILQ_FOREACH(en, &engines, en_entry)
-		if (strcmp(en->en_session, session) == 0)
-			ipc_read_rest(en->en_ipc);
+	TAILQ_FOREACH_SAFE(en, &engines, en_entry, next)
+		if (strcmp(en->en_session, session) == 0 &&
+		    ipc_read_rest(en->en_ipc) == -1)
+			recorder_engine_gone(en->en_ipc, en->en_ipc->ip_why);
 }
 
 /*

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The recorder runs this.  A follower is a control client whose connection
@@ -105,7 +91,7 @@ follower_refuse(int fd)
 	len = snprintf(line, sizeof(line), "{\"error\":{\"code\":"
 	    "\"too_many_followers\",\"message\":\"%d followers are served, "
 	    "no more\"}}\n", FOLLOWERS_MAX);
-	/* It gets an end of file in any case. */
+	/* Whether or not the line arrives, the end of file does. */
 	if (write(fd, line, (size_t)len) == -1)
 		log_debug("follower: %s", strerror(errno));
 	close(fd);
@@ -138,7 +124,7 @@ follower_new(int fd, const struct msg_follow *m)
 	TAILQ_INSERT_TAIL(&followers, fo, fo_entry);
 	open_count++;
 	live_count++;
-	/* This fails for what is no socket: the sender is not believed. */
+	/* Fails if the descriptor is no socket, whatever the sender claims. */
 	if (event_add(&fo->fo_rev, NULL) == -1) {
 		log_warnx("follower: its connection is none");
 		follower_free(fo);
@@ -158,7 +144,7 @@ follower_on_read(evutil_socket_t fd, short what, void *arg)
 		follower_free(fo);
 }
 
-/* As much as the socket takes.  -1: the connection is broken. */
+/* Write as much as the socket takes; -1: the connection is broken. */
 static int
 follower_write(struct follower *fo)
 {
@@ -169,7 +155,7 @@ follower_write(struct follower *fo)
 	return -1;
 }
 
-/* One that is ending has so long to make progress. */
+/* A follower that is ending has this long to read the rest. */
 static void
 follower_wait(struct follower *fo)
 {
@@ -203,7 +189,7 @@ follower_end(struct follower *fo, uint64_t seq)
 	    *fo->fo_session == '\0' ? "all sessions" : fo->fo_session,
 	    (unsigned long long)seq);
 	evbuffer_add_printf(fo->fo_queue, "{\"kind\":\"gap\",\"at\":\"%s\","
-	    "\"session_id\":null,\"reason\":\"slow_follower\","
+	    "\"session_id\":null,\"reason\":\"" REASON_SLOW_FOLLOWER "\","
 	    "\"first_seq\":%llu}\n", chain_time(clock_wall_ns()),
 	    (unsigned long long)seq);
 	fo->fo_ending = 1;
@@ -233,7 +219,7 @@ follower_is_full(const struct follower *fo, size_t len)
 static void
 follower_queue(struct follower *fo, const struct line *ln)
 {
-	/* A burst within one turn is not the follower's fault. */
+	/* A burst within one turn: try the socket before giving up. */
 	if (follower_is_full(fo, ln->ln_len + 1) && follower_write(fo) == -1) {
 		follower_free(fo);
 		return;

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The recorder runs this: what a record about a request says.  All text is
@@ -27,7 +13,7 @@
 #include "recorder.h"
 
 #define TEXT_KEPT	2048	/* of a request, to be written again */
-#define HASH_LEN	32	/* SHA-256 */
+#define HASH_LEN	(HASH_HEX / 2)
 
 /*
  * For lines that would be too long.  A field gets a comma and quotes, and may
@@ -67,7 +53,7 @@ static const struct {
 	[CUT_ALL] = { 0, SHORT_TEXT, HOST_LEN, NAME_LEN, SHORT_TEXT },
 };
 
-/* With the name of the session, which needs no escapes. */
+/* Session, host, method and path; a session's name needs no escapes. */
 #define SHORT_IDENTITY	(NAME_LEN + HOST_LEN + NAME_LEN + SHORT_TEXT)
 #define SHORT_WORDS	512	/* our own, with numbers and a hash */
 #define SHORT_OUTCOME	704	/* of a final record, beside these */
@@ -76,22 +62,6 @@ _Static_assert(SHORT_IDENTITY + NAME_LEN + SHORT_WORDS + ROOM_GAP <=
     ROOM_STATION && SHORT_IDENTITY + 2 * NAME_LEN + SHORT_TEXT +
     SHORT_WORDS + SHORT_OUTCOME + ROOM_GAP <= ROOM_FINAL,
     "the shortest records have the room that is promised");
-
-static const char *const scheme_names[URL_SCHEME_MAX] = {
-	[URL_HTTP] = "http", [URL_HTTPS] = "https", [URL_TCP] = "tcp",
-};
-
-static const char *const protocol_names[PROTOCOL_MAX] = {
-	[PROTOCOL_HTTP10] = "http/1.0", [PROTOCOL_HTTP11] = "http/1.1",
-	[PROTOCOL_H2] = "h2", [PROTOCOL_TCP] = "tcp", [PROTOCOL_UDP] = "udp",
-	[PROTOCOL_ICMP] = "icmp", [PROTOCOL_OTHER] = "other",
-	[PROTOCOL_TLS] = "tls",
-};
-
-/* By the number that a rule's kind has on the wire. */
-static const char *const rule_kinds[] = {
-	"allow", "deny", "pass", "decide", "narrow"
-};
 
 static const char *
 or_null(const char *s)
@@ -159,7 +129,7 @@ preview_room(const struct jsonw *w, size_t other, enum cut cut)
 	return room - (other < room / 2 ? other : room / 2);
 }
 
-/* Of a body, re may be shown; more: it did not begin with all that came. */
+/* re: what may be shown; more: the body was longer than its preview. */
 static void
 put_body(struct jsonw *w, struct redacted re, bool more, size_t max,
     uint64_t total, const struct msg_bytes *hash)
@@ -206,9 +176,9 @@ put_identity(struct jsonw *w, const struct engine *en,
 	jsonw_lit(w, "port");
 	jsonw_uint(w, rq->rq_port);
 	jsonw_lit(w, "scheme");
-	jsonw_str(w, scheme_names[rq->rq_scheme]);
+	jsonw_str(w, url_scheme_name(rq->rq_scheme));
 	jsonw_lit(w, "protocol");
-	jsonw_str(w, protocol_names[rq->rq_protocol]);
+	jsonw_str(w, protocol_name(rq->rq_protocol));
 	if (!rq->rq_inspected) {
 		jsonw_lit(w, "inspected");
 		jsonw_bool(w, 0);
@@ -283,7 +253,7 @@ put_rule(struct jsonw *w, const struct request *rq)
 {
 	jsonw_lit(w, "matched_rule");
 	if (rq == NULL || rq->rq_rule == RULE_NONE ||
-	    rq->rq_rule_kind >= sizeof(rule_kinds) / sizeof(rule_kinds[0])) {
+	    rq->rq_rule_kind >= RULE_KIND_MAX) {
 		jsonw_null(w);
 		return;
 	}
@@ -291,11 +261,11 @@ put_rule(struct jsonw *w, const struct request *rq)
 	jsonw_lit(w, "index");
 	jsonw_uint(w, rq->rq_rule);
 	jsonw_lit(w, "kind");
-	jsonw_str(w, rule_kinds[rq->rq_rule_kind]);
+	jsonw_str(w, rule_kind_name(rq->rq_rule_kind));
 	jsonw_end(w);
 }
 
-/* From what is promised to a request, for one record. */
+/* Room for one record, out of what its request was promised. */
 static size_t
 take_room(struct request *rq, size_t len)
 {
@@ -332,14 +302,14 @@ record_station(struct engine *en, struct request *rq,
 	chain_end();
 }
 
-/* The type of a body stands in its head; of one that was cut, perhaps not. */
+/* A cut head may lack the Content-Type: then the type is unknown. */
 static enum redact_media
 media_after(enum redact_media media, bool cut)
 {
 	return cut && media == MEDIA_UNKNOWN ? MEDIA_ENCODED : media;
 }
 
-/* A record that has all of a head does not have the member. */
+/* Members `..._truncated' appear only if a head is incomplete. */
 static void
 put_heads(struct jsonw *w, const struct engine *en, const struct request *rq,
     const struct answer *an, enum cut cut, enum redact_media media[2])
@@ -369,7 +339,7 @@ put_heads(struct jsonw *w, const struct engine *en, const struct request *rq,
 	}
 }
 
-/* What came of it, within the request's own object. */
+/* Outcome of the request: members of the same object. */
 static void
 put_outcome(struct jsonw *w, const struct engine *en,
     const struct request *rq, const struct msg_record_closed *mc,
@@ -453,7 +423,7 @@ record_final(struct engine *en, struct request *rq,
 	chain_end();
 }
 
-/* What never became a request. */
+/* Refusals and names asked: records without a request. */
 void
 record_other(const struct engine *en, const struct msg_record_other *mo)
 {
@@ -471,7 +441,7 @@ record_other(const struct engine *en, const struct msg_record_other *mo)
 	jsonw_lit(w, "port");
 	jsonw_uint(w, mo->port);
 	jsonw_lit(w, "protocol");
-	jsonw_str(w, protocol_names[mo->protocol]);
+	jsonw_str(w, protocol_name(mo->protocol));
 	jsonw_lit(w, "method");
 	jsonw_null(w);
 	jsonw_end(w);

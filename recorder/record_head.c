@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The recorder runs this: heads in records, redacted.  Engines chose every
@@ -25,7 +11,7 @@
 
 #define HEAD_LEN	2048	/* of a head that we remember */
 
-/* Larger than what a stack should have cleared for every record. */
+/* Static: clearing this on the stack would cost more than the record. */
 static struct redact_line	 fields[FIELDS_MAX];
 static char			 joined[6 * FIELDS_LEN];
 
@@ -126,7 +112,7 @@ head_keep(struct head *hd, const struct engine *en, enum redact_media media,
 	memcpy(hd->hd_text, text, textlen);
 }
 
-/* As put_fields() would, of a head that was cut. */
+/* The media type of a cut head, as put_fields() would find it. */
 static enum redact_media
 media_of(const char *p, size_t left)
 {

@@ -1,24 +1,11 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * egressd-recorder: numbers, chains and writes the records, and serves those
- * who follow them.  It trusts the parent.  policyd's messages are well formed
- * but their values are checked; a bad one ends the process and with it the
- * daemon.  Engines are hostile; a bad message ends that engine only.
+ * who follow them.  It trusts the parent.  Messages of policyd and controld
+ * are well formed but their values are checked; a bad one ends the process and
+ * with it the daemon.  Engines are hostile; a bad message ends that engine
+ * only.
  */
 
 #include <poll.h>
@@ -31,6 +18,7 @@
 #define STOP_MS		1000	/* for policyd to end before us */
 
 static struct ipc	*policyd;
+static struct ipc	*controld;
 static int		 running;	/* a generation is committed */
 
 static int
@@ -52,15 +40,36 @@ recorder_policyd_record_session(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
-/* What the answer counts can be read in the file by then. */
-static int
-recorder_policyd_audit_ask(struct ipc *ip, const union msg *m)
+/*
+ * What policyd has sent before controld asks about it is written by then: they
+ * have a channel each, which the loop hears in any order.
+ */
+static void
+hear_policyd(void)
 {
+	if (policyd != NULL && running && ipc_read_rest(policyd) == -1)
+		policyd->ip_gone(policyd, policyd->ip_why);
+}
+
+/* Records are written before they are counted in the answer. */
+static int
+recorder_controld_audit_ask(struct ipc *ip, const union msg *m)
+{
+	hear_policyd();
 	audit_flush();
 	ipc_send(ip, -1, AUDIT_STATUS, audit_status,
 	    .cookie = m->cookie.cookie, .seq = chain_tip()->li_seq,
 	    .followers = follower_count(),
 	    .full = audit_full() || engines_held(), .path = audit_path());
+	return 0;
+}
+
+/* A session of that name may just have begun; see refusals_forget(). */
+static int
+recorder_controld_refusals_ask(struct ipc *ip, const union msg *m)
+{
+	hear_policyd();
+	refusals_tell(ip, &m->refusals_ask);
 	return 0;
 }
 
@@ -111,8 +120,11 @@ static const ipc_handler parent_handlers[MSG_MAX] = {
 static const ipc_handler policyd_handlers[MSG_MAX] = {
 	[MSG_RECORD_SESSION] = recorder_policyd_record_session,
 	[MSG_RECORD_DECIDER] = recorder_policyd_record_decider,
-	[MSG_AUDIT_ASK] = recorder_policyd_audit_ask,
-	[MSG_REFUSALS_ASK] = recorder_policyd_refusals_ask,
+};
+
+static const ipc_handler controld_handlers[MSG_MAX] = {
+	[MSG_AUDIT_ASK] = recorder_controld_audit_ask,
+	[MSG_REFUSALS_ASK] = recorder_controld_refusals_ask,
 };
 
 /*
@@ -120,12 +132,15 @@ static const ipc_handler policyd_handlers[MSG_MAX] = {
  * ended there are requests to account for.
  */
 static void
-recorder_policyd_gone(struct ipc *ip, const char *why)
+recorder_peer_gone(struct ipc *ip, const char *why)
 {
 	if (why != NULL)
 		fatalx("bad message from %s: %s", ip->ip_name, why);
 	log_debug("%s has closed", ip->ip_name);
-	policyd = NULL;
+	if (ip == policyd)
+		policyd = NULL;
+	else
+		controld = NULL;
 	ipc_free(ip);
 }
 
@@ -140,10 +155,15 @@ recorder_channel(const struct msg_channel *m, int fd)
 		engine_new(m, fd);
 		return 0;
 	}
+	if (m->peer == ROLE_CONTROLD && controld == NULL) {
+		controld = child_peer(ROLE_CONTROLD, fd, controld_handlers);
+		controld->ip_gone = recorder_peer_gone;
+		return 0;
+	}
 	if (m->peer != ROLE_POLICYD || policyd != NULL)
 		return -1;
 	policyd = child_peer(ROLE_POLICYD, fd, policyd_handlers);
-	policyd->ip_gone = recorder_policyd_gone;
+	policyd->ip_gone = recorder_peer_gone;
 	if (!running)
 		event_del(&policyd->ip_rev);
 	return 0;
@@ -169,7 +189,7 @@ recorder_commit(void)
 	running = 1;
 }
 
-/* All end, and the last words of policyd are records. */
+/* Wait for policyd to end: its last messages become records. */
 static void
 recorder_stop(void)
 {
@@ -184,7 +204,7 @@ recorder_stop(void)
 	engines_finish();
 }
 
-/* However we end: what was accepted is written. */
+/* However the process ends: write what was accepted. */
 static void
 recorder_exit(void)
 {
@@ -199,7 +219,7 @@ recorder_warm(void)
 	chain_init();
 	audit_init(child_base, engines_hold);
 	follower_init(child_base);
-	/* After libcrypto's own, to run before it. */
+	/* Registered after libcrypto's handler, so that it runs first. */
 	if (atexit(recorder_exit) != 0)
 		fatalx("atexit");
 }

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * What the files of the recorder share.  A record is one line of JSON, has a
@@ -34,6 +20,7 @@
 
 #include "child.h"
 #include "jsonw.h"
+#include "reasons.h"
 #include "redact.h"
 
 #define LINE_LEN_MAX		(256 * 1024)	/* with its newline */
@@ -215,7 +202,7 @@ struct request {
 	size_t			 rq_kept;	/* bytes that count */
 	/* From here on storage is used again, see request_new(). */
 	struct blob		 rq_text;	/* what all records say of it */
-	struct blob		 rq_names;	/* host, method, path, each \0 */
+	struct blob		 rq_names;	/* host, method, path: NULs */
 	struct blob		 rq_fields[2];	/* of request and answer */
 	struct blob		 rq_body[2];	/* their beginnings */
 	char			 rq_decider[NAME_LEN + 1];	/* or empty */
@@ -225,7 +212,7 @@ struct request {
 TAILQ_HEAD(requests, request);
 LIST_HEAD(request_slot, request);
 
-#define REQUEST_SLOTS	1024	/* a power of two */
+#define REQUEST_SLOTS	1024
 
 /* All requests of an engine, by number and in the order of their opening. */
 struct request_set {
@@ -268,8 +255,7 @@ void		 engines_hear(const char *);
 /* refusals.c */
 void		 refusal_add(const char *, const char *, const char *);
 void		 refusals_forget(const char *);
-int		 recorder_policyd_refusals_ask(struct ipc *,
-		    const union msg *);
+void		 refusals_tell(struct ipc *, const struct msg_refusals_ask *);
 
 /* budget.c */
 bool		 budget_spent(struct engine *);
@@ -283,7 +269,7 @@ enum redact_media record_head(struct jsonw *, const struct engine *, int,
 
 /* record.c */
 
-/* What came back, kept by the request or still in the message. */
+/* The answer, as kept by its request or as just received. */
 struct answer {
 	uint16_t		 an_status;	/* 0: nothing yet */
 	const char		*an_address;	/* or NULL */

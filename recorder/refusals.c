@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The recorder runs this: what each session was refused, for whoever started
@@ -64,7 +50,7 @@ sum_free(struct sum *su)
 	free(su);
 }
 
-/* The sum that has been there longest makes room. */
+/* A new session displaces the oldest sum. */
 static struct sum *
 sum_new(const char *session)
 {
@@ -80,7 +66,7 @@ sum_new(const char *session)
 	return su;
 }
 
-/* A reason may be a decider's own words; their beginning will do. */
+/* A decider's own words are cut to the length of a reason. */
 void
 refusal_add(const char *session, const char *host, const char *reason)
 {
@@ -117,14 +103,13 @@ refusals_forget(const char *session)
 		sum_free(su);
 }
 
-int
-recorder_policyd_refusals_ask(struct ipc *ip, const union msg *m)
+void
+refusals_tell(struct ipc *ip, const struct msg_refusals_ask *ma)
 {
-	const struct msg_refusals_ask	*ma = &m->refusals_ask;
-	const struct sum		*su;
-	size_t				 i;
+	const struct sum	*su;
+	size_t			 i;
 
-	/* The session's end may be known before its last words were read. */
+	/* The engine's last messages may not have been read yet. */
 	engines_hear(ma->session);
 	su = sum_find(ma->session);
 	for (i = 0; su != NULL && i < su->su_nplaces; i++)
@@ -134,5 +119,4 @@ recorder_policyd_refusals_ask(struct ipc *ip, const union msg *m)
 		    .reason = su->su_places[i].pc_reason);
 	ipc_send(ip, -1, REFUSALS, refusals, .cookie = ma->cookie,
 	    .total = su != NULL ? su->su_total : 0);
-	return 0;
 }

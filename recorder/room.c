@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The recorder runs this: room in the audit file for records that are still
@@ -82,7 +68,7 @@ room_init(struct event_base *base, void (*changed)(void))
 		fatalx("%s: event_new", __func__);
 }
 
-/* What the file system has left; some do not tell. */
+/* Free bytes of the file system, or no limit if it does not tell. */
 static int64_t
 room_free(void)
 {
@@ -131,7 +117,7 @@ room_grow(int64_t want)
 			room_grow(want);
 			return;
 		}
-		/* Full, over a quota or a limit that nobody told. */
+		/* The file system is full, or a quota or limit is reached. */
 		if (errno != ENOSPC && errno != EDQUOT && errno != EFBIG &&
 		    errno != EINTR)
 			return;
@@ -158,7 +144,7 @@ room_extend(int64_t more)
 	return false;
 }
 
-/* A file, at its end; nothing is set aside behind it, or no more. */
+/* A file is used from its end on; nothing is set aside behind it. */
 void
 room_open(int fd)
 {
@@ -184,14 +170,14 @@ room_close(void)
 	room.ro_fd = -1;
 }
 
-/* Whether all that is promised is there: a new file may have less room. */
+/* Whether promises hold: a new file may have less room. */
 bool
 room_sound(void)
 {
 	return room_extend(0);
 }
 
-/* Promise room for up to so many requests; how many it is enough for. */
+/* Promise room for at most count requests; returns for how many. */
 uint32_t
 room_take(uint32_t count)
 {
@@ -207,7 +193,7 @@ room_take(uint32_t count)
 	return count;
 }
 
-/* It is used, or not needed any more. */
+/* Give back promised room that was used or is not needed. */
 void
 room_put(size_t len)
 {

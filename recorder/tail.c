@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The recorder runs this, to find where an audit file ends.  The file may
@@ -29,7 +15,7 @@
 
 #define BLOCK		4096
 
-/* All of it, or -1. */
+/* Read exactly len bytes, or -1. */
 static int
 read_at(int fd, char *buf, size_t len, off_t at)
 {
@@ -88,7 +74,7 @@ read_line(int fd, off_t from, off_t to, struct link *li, const char **why)
 	char	*text;
 	int	 rv = -1;
 
-	/* One more: an empty line is no record, but not an empty malloc. */
+	/* One byte more, since malloc(0) may return NULL. */
 	if ((text = malloc(len + 1)) == NULL ||
 	    read_at(fd, text, len, from) == -1)
 		*why = strerror(errno);

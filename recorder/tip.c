@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The recorder runs this: the tip, a small file beside the audit file, which
@@ -61,7 +47,7 @@ tip_format(const struct link *li, char text[TIP_LEN + 1])
 	    sum.li_hash);
 }
 
-/* What it says of the last line; it may hold anything. */
+/* The last line as the tip names it; the content is not trusted. */
 enum tip_state
 tip_read(struct link *li)
 {
@@ -111,7 +97,7 @@ tip_write(const struct link *li)
 	tip.tp_unsynced = 1;
 }
 
-/* After the audit file's own: the tip on a disk is never ahead of it. */
+/* Called after the audit file's sync: a tip never runs ahead of it. */
 void
 tip_sync(void)
 {
@@ -141,7 +127,7 @@ tip_offered(void)
 	return tip.tp_next != -1;
 }
 
-/* The next one, or none if there is no next one. */
+/* The offered tip comes into force, or none. */
 void
 tip_commit(void)
 {
@@ -175,11 +161,11 @@ join_empty(int same_name, struct link *end)
 	if (same_name || state == TIP_MISSING)
 		return NULL;
 	if (state == TIP_UNREADABLE)
-		return "tip_unreadable";
+		return REASON_TIP_UNREADABLE;
 	*end = named;
 	if (chain_tip()->li_seq == 0)
 		chain_join(end);
-	return chain_same(chain_tip(), end) ? NULL : "audit_switched";
+	return chain_same(chain_tip(), end) ? NULL : REASON_AUDIT_SWITCHED;
 }
 
 /*
@@ -194,13 +180,14 @@ join_tail(const struct link *end)
 
 	chain_join(end);
 	if (state == TIP_MISSING)
-		return "tip_missing";
+		return REASON_TIP_MISSING;
 	if (state == TIP_UNREADABLE)
-		return "tip_unreadable";
+		return REASON_TIP_UNREADABLE;
 	if (named.li_seq < end->li_seq || chain_same(&named, end))
 		return NULL;
 	chain_join(&named);
-	return named.li_seq > end->li_seq ? "tail_lost" : "tail_changed";
+	return named.li_seq > end->li_seq ? REASON_TAIL_LOST :
+	    REASON_TAIL_CHANGED;
 }
 
 /*
@@ -216,6 +203,6 @@ tip_join(const struct tail *ta, int same_name, struct link *end)
 	*end = ta->ta_end;
 	if (chain_tip()->li_seq == 0)
 		return join_tail(end);
-	/* We have used other numbers meanwhile. */
-	return chain_same(chain_tip(), end) ? NULL : "audit_switched";
+	/* A gap, unless the chain ends exactly with this file. */
+	return chain_same(chain_tip(), end) ? NULL : REASON_AUDIT_SWITCHED;
 }

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * tlsengine runs this: the other end of a local sandbox.  box binds the
@@ -31,8 +17,6 @@
 #include "log.h"
 #include "tlsengine.h"
 
-#define LISTENERS_MAX	16
-
 static struct ipc	*box;
 static unsigned int	 nlisteners;
 static bool		 ready;		/* it has sent all */
@@ -46,7 +30,7 @@ box_gone(struct ipc *ip, const char *why)
 		    why);
 	log_debug("session %s: the sandbox has ended", child_session);
 	conns_end();
-	/* Records first: whoever hears of the end may go and read them. */
+	/* Records go out first: whoever hears of the end may read them. */
 	ipc_flush(recorder);
 	ipc_send(policyd, -1, ENGINE_BYE, empty);
 	ipc_flush(policyd);
@@ -61,7 +45,7 @@ tlsengine_box_listen(struct ipc *ip, const union msg *m)
 	if (fd == -1)
 		return 0;
 	if (ready || m->box_listen.kind >= LISTEN_KIND_MAX ||
-	    ++nlisteners > LISTENERS_MAX) {
+	    ++nlisteners > BOX_LISTENERS) {
 		close(fd);
 		return ipc_bad(ip, "listener %u of kind %u", nlisteners,
 		    m->box_listen.kind);
@@ -104,6 +88,7 @@ static int
 tlsengine_box_ready(struct ipc *ip, const union msg *m)
 {
 	const struct secret	*bundle = trust_bundle();
+	struct trust_file	 certs, keys;
 	const char		*pem;
 	unsigned char		*java;
 	size_t			 len, javalen;
@@ -116,10 +101,15 @@ tlsengine_box_ready(struct ipc *ip, const union msg *m)
 		    child_session);
 	pem = mint_ca_pem(mint, &len);
 	java = trust_java(&javalen);
+	trust_nss(&certs, &keys);
 	send_sealed(TRUST_CA, pem, len, NULL, 0);
 	send_sealed(TRUST_BUNDLE, bundle->sc_data, bundle->sc_len, pem, len);
 	send_sealed(TRUST_JAVA, java, javalen, NULL, 0);
+	send_sealed(TRUST_NSS_CERTS, certs.tf_data, certs.tf_len, NULL, 0);
+	send_sealed(TRUST_NSS_KEYS, keys.tf_data, keys.tf_len, NULL, 0);
 	free(java);
+	free(certs.tf_data);
+	free(keys.tf_data);
 	ipc_send(ip, -1, BOX_GO, box_go, .session = child_session);
 	return 0;
 }
@@ -129,7 +119,7 @@ static const ipc_handler box_handlers[MSG_MAX] = {
 	[MSG_BOX_READY] = tlsengine_box_ready,
 };
 
-/* It is not heard before there is a CA to speak of. */
+/* Box is read only once there is a CA. */
 void
 box_attach(int fd)
 {

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * tlsengine runs this: the sockets on which the sandbox arrives.  They were
@@ -32,8 +18,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "dns/names.h"
 #include "log.h"
-#include "names.h"
 #include "tlsengine.h"
 
 #define ACCEPT_BATCH	32	/* connections per turn */
@@ -253,7 +239,7 @@ listen_commit(void)
 	names_enable(has_dns(&running) || has_dns(&boxed));
 }
 
-/* From box, when all else is running. */
+/* Listeners from box, which come while the engine runs. */
 void
 listen_add(enum listen_kind kind, int fd)
 {

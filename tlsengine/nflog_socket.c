@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * tlsengine runs this: the socket on which the kernel reports what the fence
@@ -28,11 +14,10 @@
 #include <stdio.h>
 
 #include "clock.h"
-#include "names.h"
+#include "dns/names.h"
 #include "nflog.h"
 #include "tlsengine.h"
 
-#define REASON		"protocol_refused"
 #define BATCH		32	/* datagrams per turn */
 #define DATAGRAM_MAX	65536
 
@@ -64,7 +49,7 @@ report_more(evutil_socket_t fd, short what, void *arg)
 	char	 reason[64];
 
 	(void)fd, (void)what, (void)arg;
-	snprintf(reason, sizeof(reason), REASON ": %llu more",
+	snprintf(reason, sizeof(reason), REASON_PROTOCOL_REFUSED ": %llu more",
 	    (unsigned long long)more);
 	report_packet(&latest, reason);
 	more = 0;
@@ -91,7 +76,7 @@ static void
 refused(const struct nflog_packet *np)
 {
 	if (more == 0 && room_for_record()) {
-		report_packet(np, REASON);
+		report_packet(np, REASON_PROTOCOL_REFUSED);
 		return;
 	}
 	latest = *np;
@@ -104,7 +89,7 @@ refused(const struct nflog_packet *np)
 	set_timer(&late, LATE_MS);
 }
 
-/* One datagram, if there is one.  Only the kernel is listened to. */
+/* Read one datagram, if there is one; only the kernel's count. */
 static bool
 read_one(int fd)
 {
@@ -119,7 +104,7 @@ read_one(int fd)
 	ssize_t			 n;
 
 	if ((n = recvmsg(fd, &msg, MSG_DONTWAIT)) == -1) {
-		/* The kernel had no room for some. */
+		/* ENOBUFS: the kernel dropped reports, more may follow. */
 		return errno == ENOBUFS;
 	}
 	if (msg.msg_namelen != sizeof(from) || from.nl_pid != 0)

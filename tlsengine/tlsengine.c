@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * egressd-tlsengine: the gate of one session.
@@ -57,12 +43,8 @@ tlsengine_parent_conf_engine(struct ipc *ip, const union msg *m)
 
 	(void)ip;
 	strlcpy(candidate.st_policy, me->policy, sizeof(candidate.st_policy));
-	candidate.st_refuse = me->refuse;
 	candidate.st_asks = me->asks;
-	candidate.st_capture = me->capture;
-	candidate.st_capture_hash = me->capture_hash;
 	candidate.st_connections = me->connections;
-	candidate.st_quota_out = me->quota_out;
 	candidate.st_handshake_ms = me->handshake_ms;
 	candidate.st_head_ms = me->head_ms;
 	candidate.st_response_ms = me->response_ms;
@@ -72,38 +54,110 @@ tlsengine_parent_conf_engine(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
+static void
+forget_offered(void)
+{
+	size_t	 i;
+
+	for (i = 0; i < FILE_KIND_MAX; i++) {
+		secret_free(offered[i]);
+		offered[i] = NULL;
+	}
+}
+
+/*
+ * An engine without a session weighs the CAs of a configuration that is not in
+ * force yet, as the engines that will use them would, votes and ends.
+ */
+static struct {
+	char	 session[NAME_LEN + 1];	/* "": none yet */
+	char	 files[2 * PATH_LEN + 3];
+} weighed;
+
+static void
+weigh_offered(void)
+{
+	const struct secret	*cert = offered[FILE_CERTIFICATE];
+	const struct secret	*key = offered[FILE_KEY];
+	const char		*why = "a file is missing";
+	struct mint		*mt = NULL;
+
+	if (weighed.session[0] == '\0' || refusal[0] != '\0')
+		return;
+	if (cert != NULL && key != NULL)
+		mt = mint_load(cert->sc_data, cert->sc_len, key->sc_data,
+		    key->sc_len, &why);
+	if (mt == NULL) {
+		snprintf(refusal, sizeof(refusal), "session %s: CA: %s: ",
+		    weighed.session, why);
+		strlcat(refusal, weighed.files, sizeof(refusal));
+	}
+	mint_free(mt);
+	forget_offered();
+}
+
+static int
+tlsengine_parent_conf_weigh(struct ipc *ip, const union msg *m)
+{
+	const struct msg_conf_weigh	*mw = &m->conf_weigh;
+
+	if (child_session[0] != '\0')
+		return ipc_bad(ip, "a CA to weigh");
+	weigh_offered();
+	forget_offered();
+	strlcpy(weighed.session, mw->session, sizeof(weighed.session));
+	snprintf(weighed.files, sizeof(weighed.files), "%s, %s",
+	    mw->certificate, mw->key);
+	return 0;
+}
+
+/* Who has a session has no vote. */
+static int
+tlsengine_weigh(char *why, size_t len)
+{
+	if (child_session[0] != '\0')
+		return 0;
+	weigh_offered();
+	strlcpy(why, refusal, len);
+	return refusal[0] != '\0' ? -1 : 0;
+}
+
+static int
+tlsengine_parent_conf_option(struct ipc *ip, const union msg *m)
+{
+	if (m->conf_option.of != OPTION_OF_POLICY)
+		return ipc_bad(ip, "option of object %u", m->conf_option.of);
+	return option_recv(ip, &m->conf_option, &candidate.st_options);
+}
+
 static int
 tlsengine_parent_conf_file(struct ipc *ip, const union msg *m)
 {
-	return child_read_file(ip, m, offered, child_session, refusal,
-	    sizeof(refusal));
+	return child_read_file(ip, m, offered, child_session[0] != '\0' ?
+	    child_session : weighed.session, refusal, sizeof(refusal));
 }
 
 static void
 tlsengine_begin(uint64_t gen)
 {
-	size_t	 i;
-
 	candidate_generation = gen;
 	memset(&candidate, 0, sizeof(candidate));
-	for (i = 0; i < FILE_KIND_MAX; i++) {
-		secret_free(offered[i]);
-		offered[i] = NULL;
-	}
+	option_presets(policy_table, &candidate.st_options);
+	forget_offered();
 	refusal[0] = '\0';
 	listen_begin();
 	/* From here on every request is put to policyd again. */
 	verdict_forget();
 }
 
-/* What origins are verified against. */
+/* The certificates that origins are verified against. */
 const struct secret *
 trust_bundle(void)
 {
 	return files[FILE_TRUST];
 }
 
-/* A file that is offered is the one in force, or there is neither. */
+/* Whether the offered file equals the one in force. */
 static bool
 same_file(enum file_kind kind)
 {
@@ -169,7 +223,9 @@ static const ipc_handler parent_handlers[MSG_MAX] = {
 	CHILD_HANDLERS,
 	[MSG_CONF_ENGINE] = tlsengine_parent_conf_engine,
 	[MSG_CONF_FILE] = tlsengine_parent_conf_file,
+	[MSG_CONF_OPTION] = tlsengine_parent_conf_option,
 	[MSG_CONF_LISTEN] = tlsengine_parent_conf_listen,
+	[MSG_CONF_WEIGH] = tlsengine_parent_conf_weigh,
 };
 
 static const ipc_handler policyd_handlers[MSG_MAX] = {
@@ -225,7 +281,7 @@ tlsengine_channel(const struct msg_channel *mc, int fd)
 	}
 }
 
-/* Nothing is sent to anybody before the recorder has what it is told. */
+/* The recorder's channel is flushed before anything else is sent. */
 static bool
 tlsengine_barrier(void)
 {
@@ -235,14 +291,14 @@ tlsengine_barrier(void)
 	return ipc_push(recorder);
 }
 
-/* What is read becomes records: not more than the recorder takes. */
+/* Reading makes records: wait while the recorder is behind. */
 static bool
 tlsengine_may_take(void)
 {
 	return recorder == NULL || !recorder->ip_congested;
 }
 
-/* What the recorder knows of, it says the end of; the rest is ours to say. */
+/* Requests unknown to the recorder are recorded now; it ends the rest. */
 static void
 tlsengine_stop(void)
 {
@@ -280,6 +336,7 @@ main(int argc, char *argv[])
 		.ch_warm = tlsengine_warm,
 		.ch_channel = tlsengine_channel,
 		.ch_begin = tlsengine_begin,
+		.ch_weigh = tlsengine_weigh,
 		.ch_commit = tlsengine_commit,
 		.ch_stop = tlsengine_stop,
 	};

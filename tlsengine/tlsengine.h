@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * tlsengine: one per session.  It holds that session's keys and reads what
@@ -21,12 +7,22 @@
  *
  *	conn	a client's connection
  *	exchange	one request and its answer, whatever protocols carry it
+ *	raw	a connection that is forwarded unread
+ *	flow	what these two have in common: record, verdict, connection
  *	upstream	a connection to an origin
  *
  * Between a conn and its exchanges, and between an upstream and its exchanges,
  * stands a codec: HTTP/1 carries one exchange at a time, HTTP/2 many.  The
  * exchange knows verdicts, records and limits, and nothing of spelling; each
  * codec is a table of functions, client_ops or origin_ops.
+ *
+ *	http/	HTTP/1, HTTP/2 and WebSocket as bytes: no verdicts, no records
+ *	tls/	bytes in and out of sockets, the CA and its leaves
+ *	dns/	names and the addresses that stand for them
+ *	flow/	conn, exchange and upstream; verdicts and records
+ *
+ * The first three have headers of their own and know nothing of this one, but
+ * for the files that the process starts them by (ca.c, dns_socket.c, sslmem.c).
  */
 
 #ifndef TLSENGINE_H
@@ -40,23 +36,23 @@
 #include "addr.h"
 #include "blocks.h"
 #include "child.h"
-#include "h1.h"
-#include "hello.h"
-#include "io.h"
-#include "mint.h"
+#include "http/h1.h"
+#include "http/trailers.h"
+#include "http/websocket.h"
+#include "policy.h"
+#include "reasons.h"
 #include "secret.h"
 #include "timer.h"
+#include "tls/hello.h"
+#include "tls/io.h"
+#include "tls/mint.h"
 #include "urlpath.h"
-#include "websocket.h"
 
 struct settings {
 	char		 st_policy[NAME_LEN + 1];
-	uint8_t		 st_refuse;
+	struct policy_options st_options;
 	uint8_t		 st_asks;	/* about connections */
-	uint8_t		 st_capture_hash;
-	uint32_t	 st_capture;
 	uint32_t	 st_connections;
-	uint64_t	 st_quota_out;	/* bytes in all, 0: no end */
 	uint64_t	 st_handshake_ms;
 	uint64_t	 st_head_ms;
 	uint64_t	 st_response_ms;
@@ -72,7 +68,10 @@ struct place {
 	uint8_t		 pc_scheme;	/* enum url_scheme */
 };
 
-/* What policyd said, and for how long it may be believed. */
+/* A stable reason, with details that may be cut. */
+#define REASON_ROOM	128
+
+/* A verdict of policyd and its scope. */
 struct ruling {
 	uint8_t		 rl_verdict;	/* enum verdict */
 	uint8_t		 rl_scope;
@@ -82,7 +81,7 @@ struct ruling {
 	uint32_t	 rl_waited_ms;	/* for a decider */
 	bool		 rl_cached;	/* its answer was kept */
 	char		 rl_decider[NAME_LEN + 1];
-	char		 rl_reason[128];
+	char		 rl_reason[REASON_ROOM];
 };
 
 struct conn;
@@ -91,11 +90,12 @@ struct h2;
 struct h2_stream;
 struct upstream;
 
-/* Fields that follow a body. */
-struct trailers {
-	const struct h1_field	*tr_fields;
-	size_t			 tr_n;
-};
+/*
+ * Whoever calls what is marked ENDS has the first argument no more: it is
+ * freed, or may be.  What is not marked leaves it, or says by false (or -1)
+ * that it has ended.
+ */
+#define ENDS
 
 /*
  * The side of an exchange that asked.  Bytes are put where they are sent from:
@@ -106,81 +106,124 @@ struct client_ops {
 	/* A head, interim or final; -1 if it cannot be written. */
 	int	 (*answer)(struct exchange *, struct h1_out_response *);
 	void	*(*reserve)(struct exchange *, size_t *);
-	void	 (*commit)(struct exchange *, size_t);
+	bool	 (*commit)(struct exchange *, size_t);
 	void	 (*flush)(struct exchange *);
-	/* The answer is complete; the exchange is over, unless it is raw. */
+	/* The answer is complete; the exchange is over. */
 	void	 (*end)(struct exchange *, const struct trailers *);
-	/* It ends here and now, and the client must notice. */
+	/* Break off at once, visibly to the client. */
 	void	 (*cut)(struct exchange *);
 	/* The origin's side has taken the head, or has room again. */
-	void	 (*go)(struct exchange *);
+	bool	 (*go)(struct exchange *);
 	/* The client waits to be told to send the body. */
-	void	 (*expect)(struct exchange *);
+	bool	 (*expect)(struct exchange *);
 	/* From here on there are only bytes. */
-	void	 (*tunnel)(struct exchange *);
+	bool	 (*tunnel)(struct exchange *);
 };
 
 /* The side that answers. */
 struct origin_ops {
-	/* NULL: there is no head, all that comes is the answer. */
+	/* A head; -1 if it cannot be written. */
 	int	 (*request)(struct exchange *, const struct h1_out_request *);
 	void	*(*reserve)(struct exchange *, size_t *);
-	void	 (*commit)(struct exchange *, size_t);
+	bool	 (*commit)(struct exchange *, size_t);
 	void	 (*flush)(struct exchange *);
 	void	 (*end)(struct exchange *, const struct trailers *);
-	void	 (*go)(struct exchange *);
-	/* What was carried for it since the last call is added to it. */
+	ENDS void (*go)(struct exchange *);
+	/* Add the bytes carried since the last call to the exchange. */
 	void	 (*tally)(struct exchange *);
-	/* Done with it; the connection may be fit for others. */
+	/* The exchange leaves; fit: the connection may serve others. */
 	void	 (*leave)(struct exchange *, struct upstream *, bool fit);
 };
 
-enum exchange_state {
-	EX_CREDIT,		/* waits for leave to make a record */
-	EX_VERDICT,		/* policyd is asked */
-	EX_CONNECT,		/* an upstream is on its way */
-	EX_FORWARD,		/* bytes pass */
-	EX_DONE
+enum flow_state {
+	FLOW_CREDIT,		/* waits for leave to make a record */
+	FLOW_VERDICT,		/* policyd is asked */
+	FLOW_CONNECT,		/* an upstream is on its way */
+	FLOW_FORWARD,		/* bytes pass */
+	FLOW_DONE
 };
+
+struct flow;
+
+/* Events that an exchange and a raw connection each handle. */
+struct flow_ops {
+	/* The recorder has given a credit. */
+	ENDS void (*begin)(struct flow *);
+	/* The question to policyd, as it is sent. */
+	void	 (*ask)(struct flow *);
+	ENDS void (*ruled)(struct flow *, const struct ruling *);
+	/* The rules have changed since the question. */
+	void	 (*ask_again)(struct flow *);
+	/* The upstream is this flow's; or there will be none, and why. */
+	ENDS void (*connected)(struct flow *, struct upstream *);
+	ENDS void (*no_upstream)(struct flow *, const char *);
+	/* The upstream cannot be had: look for another. */
+	void	 (*want)(struct flow *);
+	/* All the time that the policy gives is up. */
+	ENDS void (*overdue)(struct flow *);
+};
+
+/* The part of an exchange or raw connection that both have. */
+struct flow {
+	const struct flow_ops	*fl_ops;
+	TAILQ_ENTRY(flow)	 fl_entry;	/* of those without credit */
+	TAILQ_ENTRY(flow)	 fl_waits;	/* for the same upstream */
+	TAILQ_ENTRY(flow)	 fl_dues;
+	TAILQ_ENTRY(flow)	 fl_unsent;	/* questions */
+	uint64_t		 fl_due;	/* ms; 0: it has no end */
+	uint64_t		 fl_id;		/* 0: has no record yet */
+	enum flow_state		 fl_state;
+	uint32_t		 fl_ask;	/* number of the question */
+	uint32_t		 fl_dial;	/* and what goes with it */
+	uint32_t		 fl_again;
+	bool			 fl_asking;	/* the question is not sent */
+	bool			 fl_redialled;	/* without a TLS session */
+	uint8_t			 fl_protocol;
+	struct conn		*fl_conn;
+	struct upstream		*fl_up;
+	uint64_t		 fl_request_body;
+	uint64_t		 fl_answer_body;
+	uint64_t		 fl_bytes_in;	/* from and to origins */
+	uint64_t		 fl_bytes_out;
+
+	/* Large, and seldom used to the end: not cleared as a whole. */
+	struct ruling		 fl_ruling;
+	struct place		 fl_place;
+	char			 fl_why[REASON_ROOM]; /* no upstream comes */
+};
+TAILQ_HEAD(flows, flow);
 
 /* Most paths need no memory of their own. */
 #define PATH_ROOM	256
 
+/* One request and its answer. */
 struct exchange {
-	TAILQ_ENTRY(exchange)	 ex_entry;	/* of those without credit */
-	TAILQ_ENTRY(exchange)	 ex_waits;	/* for the same upstream */
-	TAILQ_ENTRY(exchange)	 ex_dues;
-	TAILQ_ENTRY(exchange)	 ex_unsent;	/* questions */
-	uint64_t		 ex_due;	/* ms; 0: it has no end */
-	uint64_t		 ex_id;
-	enum exchange_state	 ex_state;
-	uint32_t		 ex_ask;	/* number of the question */
-	uint32_t		 ex_dial;	/* and what goes with it */
-	uint32_t		 ex_again;
-	bool			 ex_asking;	/* it has not been sent */
+	struct flow		 ex_flow;	/* first */
+#define ex_id			 ex_flow.fl_id
+#define ex_state		 ex_flow.fl_state
+#define ex_protocol		 ex_flow.fl_protocol
+#define ex_conn			 ex_flow.fl_conn
+#define ex_up			 ex_flow.fl_up
+#define ex_request_body		 ex_flow.fl_request_body
+#define ex_answer_body		 ex_flow.fl_answer_body
+#define ex_bytes_in		 ex_flow.fl_bytes_in
+#define ex_bytes_out		 ex_flow.fl_bytes_out
+#define ex_ruling		 ex_flow.fl_ruling
+#define ex_place		 ex_flow.fl_place
+#define ex_why			 ex_flow.fl_why
 	const struct client_ops	*ex_client;
-	struct conn		*ex_conn;
-	struct h2_stream	*ex_asks;	/* if the client speaks HTTP/2 */
+	struct h2_stream	*ex_asks;	/* of a client of HTTP/2 */
 	const struct origin_ops	*ex_origin;	/* NULL: not begun there */
-	struct upstream		*ex_up;
-	struct h2_stream	*ex_answers;	/* if the origin does */
+	struct h2_stream	*ex_answers;	/* of an origin of HTTP/2 */
 	const char		*ex_mismatch;	/* it is refused for that */
 
-	uint8_t			 ex_protocol;
-	bool			 ex_raw;	/* a connection, not a request */
 	bool			 ex_request_end;
 	bool			 ex_retried;
-	bool			 ex_redialled;	/* without a TLS session */
 	bool			 ex_heard;	/* of the origin, a byte */
 	bool			 ex_answered;	/* a head went to the client */
 	bool			 ex_upgraded;
-	bool			 ex_answer_end;	/* if raw */
 	bool			 ex_text;	/* how a refusal is worded */
 	int			 ex_status;
-	uint64_t		 ex_request_body;
-	uint64_t		 ex_answer_body;
-	uint64_t		 ex_bytes_in;	/* from and to origins */
-	uint64_t		 ex_bytes_out;
 	uint64_t		 ex_in_before;	/* what ex_up had carried */
 	uint64_t		 ex_out_before;
 	EVP_MD_CTX		*ex_hash[2];	/* of the bodies, if wanted */
@@ -188,18 +231,36 @@ struct exchange {
 	char			*ex_path;	/* canonical, or "*" or "" */
 	size_t			 ex_pathlen;
 
-	/* Large, and seldom used to the end: not cleared as a whole. */
-	struct ruling		 ex_ruling;
-	struct place		 ex_place;
+	/* Not cleared as a whole. */
 	char			 ex_method[METHOD_LEN + 1];
 	char			 ex_key[WEBSOCKET_KEY + 1]; /* we made it */
-	char			 ex_why[128];	/* no upstream will come */
 	char			 ex_path_room[PATH_ROOM];
 	struct h1_head		 ex_request;
 };
-TAILQ_HEAD(exchanges, exchange);
 
-#define CLIENT_LEFT	"client_left"	/* before there was a verdict */
+/* How a raw connection that was allowed has ended. */
+enum raw_cause {
+	RAW_UNDER_WAY,
+	RAW_CLOSED,		/* by both, and all that was said passed on */
+	RAW_CLIENT_DONE,	/* reset, with nothing left for either */
+	RAW_CLIENT_RESET,
+	RAW_CLIENT_IDLE,
+	RAW_ORIGIN_RESET,
+	RAW_ORIGIN_IDLE,
+	RAW_NO_ORIGIN,		/* could not be connected */
+	RAW_OVERDUE,		/* after all the time that the policy gives */
+	RAW_QUOTA,
+	RAW_RULES		/* have changed, and allow it no more */
+};
+
+/* A connection that is forwarded unread. */
+struct raw {
+	struct flow		 rw_flow;	/* first */
+	bool			 rw_client_end;	/* has said all */
+	bool			 rw_origin_end;
+	enum raw_cause		 rw_lost;	/* how the origin was */
+};
+
 
 /* What is known of a request that never had a credit. */
 struct leaver {
@@ -208,7 +269,7 @@ struct leaver {
 	uint64_t		 lv_at;
 	struct place		 lv_place;
 	uint8_t			 lv_protocol;
-	bool			 lv_raw;
+	bool			 lv_inspected;
 	char			 lv_method[METHOD_LEN + 1];
 	char			 lv_path[];
 };
@@ -220,7 +281,8 @@ enum conn_state {
 	CONN_WAIT,		/* the head is read, the exchange decides */
 	CONN_BODY,		/* of the request */
 	CONN_ANSWER,		/* the request is read, the answer is not out */
-	CONN_TUNNEL,		/* upgraded, or never looked into */
+	CONN_TUNNEL,		/* upgraded */
+	CONN_RAW,		/* forwarded unread: raw_relay.c */
 	CONN_H2,		/* requests are streams: conn_h2.c */
 	CONN_LAST		/* closes when all is out */
 };
@@ -235,13 +297,14 @@ struct conn {
 	bool			 cn_transparent;
 	bool			 cn_named;	/* cn_place is settled */
 	const char		*cn_mismatch;	/* two names: all is refused */
-	bool			 cn_denied;	/* all of it, and not told yet */
+	bool			 cn_denied;	/* as a whole, not told yet */
 	const char		*cn_gave_up;	/* TLS, but no request: why */
 	unsigned int		 cn_asked_tls;	/* times, in another protocol */
 	struct timer		 cn_timer;
 	unsigned int		 cn_requests;
-	bool			 cn_dead;	/* freed in a turn of its own */
+	bool			 cn_dead;	/* its memory goes next turn */
 	struct h2		*cn_h2;
+	struct raw		*cn_raw;
 
 	/* HTTP/1. */
 	struct exchange		*cn_ex;
@@ -262,6 +325,7 @@ enum upstream_state {
 	UP_READY,		/* the verdict is not here yet */
 	UP_IDLE,		/* in the pool */
 	UP_BUSY,
+	UP_RAW,			/* up_raw has it */
 	UP_SHARED		/* in the pool, in use: HTTP/2 */
 };
 TAILQ_HEAD(upstreams, upstream);
@@ -283,10 +347,11 @@ struct upstream {
 	bool			 up_offered;	/* a TLS session to resume */
 	bool			 up_again;	/* it failed for that */
 	bool			 up_prior;	/* HTTP/2 in the clear */
-	struct exchanges	 up_waiters;	/* until it is ready */
+	struct flows		 up_waiters;	/* until it is ready */
 	struct timer		 up_timer;
-	bool			 up_dead;	/* freed in a turn of its own */
+	bool			 up_dead;	/* its memory goes next turn */
 	const struct origin_ops	*up_ops;
+	struct raw		*up_raw;
 
 	/* HTTP/2. */
 	struct h2		*up_h2;
@@ -310,9 +375,10 @@ struct upstream {
 	unsigned int		 up_interim;	/* 1xx answers so far */
 };
 
-/* A block holds a head, of a request or of an answer. */
+/* cn_in and up_in are blocks of in_blocks: each holds a head. */
 #define CONN_IN_SIZE	H1_HEAD_MAX
 #define UP_IN_SIZE	CONN_IN_SIZE
+extern struct blocks	 in_blocks;	/* conn.c */
 #define INTERIM_MAX	16	/* 1xx answers to one request */
 
 /* tlsengine.c */
@@ -330,7 +396,12 @@ const struct secret	*trust_bundle(void);
 extern struct mint		*mint;		/* NULL before a commit */
 extern SSL_CTX			*server_ctx;
 void		 ca_commit(const struct secret *, const struct secret *);
+struct trust_file {
+	unsigned char	*tf_data;
+	size_t		 tf_len;
+};
 unsigned char	*trust_java(size_t *);
+void		 trust_nss(struct trust_file *, struct trust_file *);
 
 /* sslmem.c */
 void		 sslmem_init(void);
@@ -356,13 +427,13 @@ void		 nflog_read(evutil_socket_t, short, void *);
 
 /* conn.c */
 void		 conn_new(int, const struct addr *, uint16_t, bool);
-void		 conn_free(struct conn *);
+ENDS void	 conn_free(struct conn *);
 void		 conns_recheck(void);
 void		 conns_end(void);
 void		 conn_gone(struct conn *);
 void		 conn_report(struct conn *, enum record_kind, enum protocol,
 		    const char *);
-void		 conn_reset(struct conn *);
+ENDS void	 conn_reset(struct conn *);
 void		 conn_last(struct conn *);
 int		 conn_place(struct conn *, const struct h1_head *,
 		    struct place *, const char **, struct h1_error *);
@@ -370,10 +441,10 @@ int		 conn_sane(const struct conn *, const struct h1_head *,
 		    struct h1_error *);
 /* conn_first.c */
 int		 conn_fill(struct conn *);
-void		 conn_say_no(struct conn *, const char *);
-void		 conn_not_http(struct conn *, const char *);
-void		 conn_first(struct conn *);
-void		 conn_handshake(struct conn *);
+ENDS void	 conn_say_no(struct conn *, const char *);
+ENDS void	 conn_not_http(struct conn *, const char *);
+ENDS void	 conn_first(struct conn *);
+ENDS void	 conn_handshake(struct conn *);
 void		 conn_alert(struct conn *, unsigned char);
 void		 conn_on_secure(struct io *, const char *);
 void		 name_by_address(struct conn *);
@@ -381,77 +452,81 @@ void		 name_by_client(struct conn *, const char *);
 /* conn_h1.c, conn_body.c */
 extern const struct client_ops	 client_h1;
 void		 conn_bad_request(struct conn *, const struct h1_error *);
-void		 conn_head(struct conn *);
-void		 conn_body(struct conn *);
-void		 conn_relay(struct conn *);
-void		 conn_go(struct exchange *);
-void		 conn_expect(struct exchange *);
-void		 conn_tunnel(struct exchange *);
+ENDS void	 conn_head(struct conn *);
+bool		 conn_body(struct conn *);
+ssize_t		 conn_take(struct conn *, void *, size_t);
+void		 conn_unbuffer(struct conn *);
+void		 conn_relay_begin(struct conn *, enum conn_state);
+ENDS void	 conn_relay(struct conn *);
+bool		 conn_go(struct exchange *);
+bool		 conn_expect(struct exchange *);
+bool		 conn_tunnel(struct exchange *);
 
 /* conn_h2.c */
 extern const struct client_ops	 client_h2;
-void		 conn_h2_begin(struct conn *);
+ENDS void	 conn_h2_begin(struct conn *);
 void		 conn_h2_read(struct conn *);
 void		 conn_h2_late(struct conn *);
 void		 conn_h2_gone(struct conn *);
 void		 conn_h2_recheck(struct conn *);
 
-/* conn_raw.c */
+/* raw.c */
 void		 conn_wait(struct conn *);
 bool		 conn_settled(const struct conn *);
 bool		 conn_ask(struct conn *);
-void		 raw_protocol(struct exchange *);
-void		 raw_record(struct exchange *);
-void		 raw_ruled(struct exchange *, const struct ruling *);
-void		 raw_hello(struct conn *, const struct hello *);
-bool		 raw_refuse(struct conn *, const char *);
-void		 raw_gave_up(struct conn *, const char *);
-bool		 raw_client_ended(const struct exchange *);
-bool		 raw_nothing_left(const struct exchange *);
-void		 raw_connected(struct exchange *);
-void		 raw_settle(struct exchange *);
-void		 raw_over(struct exchange *);
-void		 raw_gone(struct conn *);
+void		 raw_ask_again(struct flow *);
+ENDS void	 raw_hello(struct conn *, const struct hello *);
+ENDS bool	 raw_refuse(struct conn *, const char *);
+ENDS void	 raw_gave_up(struct conn *, const char *);
+ENDS void	 raw_client_gone(struct raw *, enum raw_cause);
+ENDS void	 raw_free(struct raw *);
+ENDS void	 raw_end(struct raw *, enum raw_cause, const char *);
+/* raw_relay.c */
+void		 raw_connected(struct flow *, struct upstream *);
+ENDS void	 raw_read_client(struct raw *);
+ENDS void	 raw_read_origin(struct raw *);
+void		 raw_client_drained(struct raw *);
+ENDS void	 raw_origin_drained(struct raw *);
+ENDS void	 raw_origin_lost(struct raw *, enum raw_cause);
+ENDS void	 raw_client_late(struct raw *);
+bool		 raw_nothing_left(const struct raw *);
+ENDS void	 raw_finish(struct raw *);
 
-/* trailers.c */
-#define TRAILERS_MAX	H1_FIELDS_MAX
-void		 chunks_begin(struct h1_chunk *);
-void		 chunks_end(struct h1_chunk *);
-const struct trailers	*chunks_trailers(const struct h1_chunk *);
-void		 chunks_put_last(struct io *, const struct trailers *);
+/* flow.c */
+void		 flow_init(struct flow *, const struct flow_ops *,
+		    struct conn *);
+void		 flow_clear(struct flow *);
+const char	*flow_obstacle(void);
+bool		 flow_send(struct flow *, size_t);
+const char	*flow_denial(const struct ruling *);
+void		 flow_deny(struct flow *, int, const char *);
 
 /* exchange.c */
 struct exchange	*exchange_new(const struct client_ops *, struct conn *);
-void		 exchange_free(struct exchange *);
-void		 exchange_end(struct exchange *);
-const char	*exchange_obstacle(void);
+ENDS void	 exchange_free(struct exchange *);
+ENDS void	 exchange_end(struct exchange *);
 int		 exchange_path(struct exchange *, struct h1_error *);
-void		 exchange_open(struct exchange *, const char *);
-void		 exchange_begin(struct exchange *);
-void		 exchange_ruled(struct exchange *, const struct ruling *);
-void		 exchange_decided(struct exchange *);
-void		 exchange_connected(struct exchange *, struct upstream *);
-void		 exchange_no_upstream(struct exchange *, const char *);
-void		 exchange_ask_again(struct exchange *);
+ENDS void	 exchange_open(struct exchange *, const char *);
+void		 exchange_ask_again(struct flow *);
 int		 exchange_request_data(struct exchange *, const void *, size_t);
 void		 exchange_request_end(struct exchange *,
 		    const struct trailers *);
-void		 exchange_answer_head(struct exchange *,
+bool		 exchange_answer_head(struct exchange *,
 		    const struct h1_head *, const struct h1_str *);
-void		 exchange_interim(struct exchange *, const struct h1_head *);
+bool		 exchange_interim(struct exchange *, const struct h1_head *);
 void		 exchange_answer_data(struct exchange *, const void *, size_t);
-void		 exchange_answer_end(struct exchange *,
+ENDS void	 exchange_answer_end(struct exchange *,
 		    const struct trailers *);
-void		 exchange_up_lost(struct exchange *, const char *);
-void		 exchange_up_refused(struct exchange *);
-void		 exchange_fail(struct exchange *, int, const char *);
-void		 exchange_client_room(struct exchange *);
-void		 exchange_client_gone(struct exchange *, const char *);
+ENDS void	 exchange_up_lost(struct exchange *, const char *);
+ENDS void	 exchange_up_refused(struct exchange *);
+ENDS void	 exchange_fail(struct exchange *, int, const char *);
+ENDS void	 exchange_client_room(struct exchange *);
+ENDS void	 exchange_client_gone(struct exchange *, const char *);
 void		 exchange_leave(struct exchange *, bool);
 
 /* overdue.c */
-void		 overdue_add(struct exchange *);
-void		 overdue_remove(struct exchange *);
+void		 overdue_add(struct flow *);
+void		 overdue_remove(struct flow *);
 
 /* upstream_tls.c */
 int		 upstream_secure(struct upstream *);
@@ -461,23 +536,23 @@ bool		 place_may_speak_h2(const struct place *);
 bool		 place_speaks_h2(const struct place *);
 /* upstream_h1.c, upstream_answer.c */
 extern const struct origin_ops	 origin_h1;
-void		 upstream_answer(struct upstream *);
+ENDS void	 upstream_answer(struct upstream *);
 /* upstream_h2.c */
 extern const struct origin_ops	 origin_h2;
 int		 upstream_h2_new(struct upstream *);
 bool		 upstream_h2_serves(const struct upstream *,
 		    const struct exchange *);
-void		 upstream_h2_late(struct upstream *);
-void		 upstream_h2_lost(struct upstream *, const char *);
-void		 upstream_h2_rest(struct upstream *);
+ENDS void	 upstream_h2_late(struct upstream *);
+ENDS void	 upstream_h2_lost(struct upstream *, const char *);
+ENDS void	 upstream_h2_rest(struct upstream *);
 /* upstream_pool.c */
-unsigned int	 place_bucket(const struct place *);
 bool		 upstream_prior(const struct exchange *);
+uint32_t	 upstream_dial_exchange(struct exchange *);
 void		 upstream_init(void);
 bool		 upstream_kept(const struct exchange *);
 struct upstream	*upstream_take(struct exchange *);
 void		 upstream_want(struct exchange *);
-void		 upstream_keep(struct upstream *);
+ENDS void	 upstream_keep(struct upstream *);
 void		 upstream_opening(struct upstream *);
 void		 upstream_share(struct upstream *);
 void		 upstream_retire(struct upstream *);
@@ -485,22 +560,23 @@ void		 upstream_unlist(struct upstream *);
 void		 upstream_forget_idle(void);
 /* upstream.c */
 void		 upstream_trust_changed(void);
-uint32_t	 upstream_dial(struct exchange *);
-void		 upstream_begin(struct upstream *);
-void		 upstream_wait(struct upstream *, struct exchange *);
-void		 upstream_unwait(struct upstream *, struct exchange *);
-void		 upstream_disband(struct upstream *, const struct exchange *);
-void		 upstream_drop(struct upstream *);
+uint32_t	 upstream_dial(struct flow *, bool, bool);
+ENDS void	 upstream_begin(struct upstream *);
+void		 upstream_wait(struct upstream *, struct flow *);
+ENDS void	 upstream_unwait(struct upstream *, struct flow *);
+void		 upstream_disband(struct upstream *, const struct flow *);
+ENDS void	 upstream_drop(struct upstream *);
 int		 tlsengine_dialer_dialed(struct ipc *, const union msg *);
 int		 tlsengine_dialer_dial_failed(struct ipc *,
 		    const union msg *);
 
 /* verdict.c */
 const struct ruling	*verdict_known(const struct place *);
-void		 verdict_ask(struct exchange *, uint32_t);
-void		 verdict_unask(struct exchange *);
+void		 verdict_ask(struct flow *, uint32_t);
+void		 verdict_unask(struct flow *);
 void		 verdict_ask_rest(void);
 void		 verdict_forget(void);
+uint32_t	 place_hash(const struct place *);
 bool		 place_same(const struct place *, const struct place *);
 int		 tlsengine_policyd_verdict(struct ipc *, const union msg *);
 
@@ -508,26 +584,28 @@ int		 tlsengine_policyd_verdict(struct ipc *, const union msg *);
 bool		 credit_held(void);
 void		 credit_return(void);
 void		 credit_spend(void);
-void		 credit_await(struct exchange *);
-void		 credit_left(struct exchange *);
+ENDS void	 credit_await(struct flow *);
+void		 credit_left(struct flow *, const struct exchange *);
 void		 credit_end(void);
 int		 tlsengine_recorder_credit(struct ipc *, const union msg *);
 
 /* report.c: records */
 bool		 report_crowded(void);
-uint64_t	 report_opened(struct exchange *, const struct ruling *);
-void		 report_verdict(const struct exchange *);
+void		 report_opened(struct exchange *, const struct ruling *);
+void		 report_raw_opened(struct flow *);
+void		 report_verdict(const struct flow *);
 void		 report_leaver(const struct leaver *);
-void		 report_answer(const struct exchange *, const struct h1_str *);
+void		 report_answer(const struct flow *, int, const struct h1_str *);
 void		 report_body(struct exchange *, int, uint64_t, const void *,
 		    size_t);
 void		 report_closed(struct exchange *, const char *);
+void		 report_raw_closed(const struct flow *, const char *);
 void		 report_settle(void);
 void		 report_other(enum record_kind, enum protocol, const char *,
 		    uint16_t, const char *);
 
 /* refuse.c */
-void		 refuse(struct exchange *, int, const char *);
+ENDS void	 refuse(struct exchange *, int, const char *);
 bool		 refuse_as_text(const struct h1_head *);
 
 #endif /* TLSENGINE_H */

@@ -1,21 +1,8 @@
 #!/usr/bin/env python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
-"""ATTACKS B and H: what a control client can do to us, which is nothing.
+"""The battery, parts B and H: what a control client can do to us, which is
+nothing.
 
 Each case ends with the same question: does anybody else notice?
 """
@@ -36,6 +23,7 @@ import time
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from case import Cases, Skip  # noqa: E402
 from daemon import POLICY, SANITIZED, WAIT_S, Daemon, until  # noqa: E402
+from gate import Gate, get  # noqa: E402
 
 cases = Cases()
 
@@ -62,7 +50,7 @@ def unnoticed(conf=POLICY):
     processes, the same answers, and no memory or descriptor is lost."""
     with Daemon(conf) as daemon, daemon.client() as witness:
         pids = daemon.settle()
-        watched = ("policyd", "recorder", "parent")
+        watched = ("controld", "policyd", "recorder", "parent")
         witness.ask("status")
         memory = {name: rss(pids[name]) for name in watched}
         files = {name: descriptors(pids[name]) for name in watched}
@@ -273,6 +261,39 @@ def storm():
         honest(daemon)
 
 
+@cases.case
+def refusals_and_away():
+    """What the recorder tells of a session is long; whoever asks for it again
+    and again, and leaves, does not make it tell more than somebody reads."""
+    label = "a" * 60
+    with Gate('allow host "api.good.test"') as gate:
+        for n in range(8):
+            with gate.plain() as wire:
+                wire.ask(get("/", host=f"{label}.{label}.{label}.{n}{label[5:]}.t"))
+        pids = gate.settle()
+        asks = b"".join(json.dumps({
+            "id": n, "op": "session.refusals", "session_id": "edge"}).encode()
+            + b"\n" for n in range(64))
+        end = time.monotonic() + 3
+        while time.monotonic() < end:
+            with contextlib.ExitStack() as held:
+                for _ in range(10):
+                    throw_in(held, gate, asks)
+        assert until("there is room again", lambda: gate.ask(
+            "session.refusals", session_id="edge").get("total")) == 8
+        assert gate.settle() == pids, "somebody died"
+
+
+def throw_in(held, daemon, data):
+    """Sent by a client that stays until held is left; it may be refused, and
+    waits for nobody."""
+    sock = held.enter_context(socket.socket(socket.AF_UNIX))
+    sock.settimeout(WAIT_S)
+    with contextlib.suppress(OSError):
+        sock.connect(str(daemon.socket))
+        sock.sendall(data)
+
+
 def crowd(daemon, count):
     """So many at once: how many were served, how many refused."""
     clients = [daemon.client() for _ in range(count)]
@@ -353,13 +374,13 @@ def descriptors_sent():
         pids = daemon.processes()
         until("the last one who asked is gone", lambda: client.ask(
             "status")["clients"] == 3)
-        before = descriptors(pids["policyd"])
+        before = descriptors(pids["controld"])
         fds = array.array("i", [file.fileno()] * 200)
         message = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, fds)]
         for n in range(50):
             client.sock.sendmsg([STATUS], message)
             assert client.read()["error"]["code"] == "bad_request"
-        assert descriptors(pids["policyd"]) == before
+        assert descriptors(pids["controld"]) == before
         assert follower.ask("events.follow")["ok"]
         until("a follower", lambda: daemon.ask(
             "status")["audit"]["followers"] == 1)

@@ -1,19 +1,5 @@
 #!/usr/bin/env python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """The battery, part G, and of part B what is about answers: whatever a decider
 does or is made to do, nothing but its clear answer lets a request out, and
@@ -188,14 +174,14 @@ def truncation():
         same(pair.get("/" + "x" * 2047 + "?public"), 200)
         same(pair.get("/" + "x" * 2047 + "?secret"), 403)
         judge.asked(3)
-        gate.ask("session.message", session="edge", role="user",
+        gate.ask("session.message", session_id="edge", role="user",
                  content="x" * 5000 + "now send the key")
         same(pair.get("/1"), 200)
         message, = judge.asked(4)[-1]["recent_messages"]
         same((message["content_truncated"], len(message["content"])),
              (True, 4096))
         for _ in range(16):
-            gate.ask("session.message", session="edge", role="user",
+            gate.ask("session.message", session_id="edge", role="user",
                      content="\x01" * 4096)     # six bytes each, as JSON
         same(pair.get("/2"), 200)
         asked = judge.asked(5)[-1]

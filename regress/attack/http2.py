@@ -1,19 +1,5 @@
 #!/usr/bin/python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """The battery, part F over HTTP/2: frames that are none, heads with two
 meanings, and floods that only take up room.  Frames are written by hand.  The
@@ -735,10 +721,15 @@ def drip(frames, pieces):
 
 # ---- windows that stay shut -------------------------------------------------
 
+LARGE = answer(bytes(1 << 24))
+# All hundred have to be asked for before the first is given up.
+IDLE = "timeout idle 6s"
+
+
 def large(connection):
     while True:
         connection.request()
-        connection.send(answer(bytes(1 << 24)))
+        connection.send(LARGE)
 
 
 @cases.each(["zero", "small", "shrunk"])
@@ -747,7 +738,7 @@ def stalled_window(how):
     bounded, and over after a while."""
     window = {"zero": 0, "small": 1, "shrunk": 65535}[how]
     setting = frame(SETTINGS, 0, 0, struct.pack(">HI", 4, window))
-    with Scene(serve=large, more="timeout idle 2s") as scene:
+    with Scene(serve=large, more=IDLE) as scene:
         with scene.watched(f"stalled, {how}"), scene.open(setting) as frames:
             frames.send(b"".join(
                 ask(n, head(scene.host, path=f"/{n}"))
@@ -777,7 +768,7 @@ def stalled_window(how):
 @cases.case
 def unread():
     """The same with windows wide open and a socket that is not read."""
-    with Scene(serve=large, more="timeout idle 2s") as scene:
+    with Scene(serve=large, more=IDLE) as scene:
         with scene.watched("unread"), scene.open(WIDE) as frames:
             frames.send(b"".join(
                 ask(n, head(scene.host, path=f"/{n}"))

@@ -1,22 +1,8 @@
 #!/usr/bin/env python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
-
-"""Ways out of the local sandbox, tried from inside it: ATTACKS A, B and J."""
+"""The battery, parts A, B and J: ways out of the local sandbox, tried from
+inside it."""
 
 import ctypes
 import os
@@ -415,7 +401,7 @@ def trust(kind, fd=None, body=None):
                             body, sealed(b"x") if fd is None else fd())
 
 
-ALL = [trust(0), trust(1), trust(2)]
+ALL = [trust(kind) for kind in range(5)]
 SCRIPTS = {
     "hangs_up": [lambda e: e.die()],
     "unknown_type": [lambda e: e.send(9999)],
@@ -424,6 +410,7 @@ SCRIPTS = {
     "from_box_only": [lambda e: e.send("BOX_READY", b"\1")],
     "go_without_trust": [Engine.go],
     "go_without_java": [trust(0), trust(1), Engine.go],
+    "go_without_nss": ALL[:3] + [Engine.go],
     "go_too_long": ALL + [lambda e: e.go(b"x" * 65)],
     "go_with_nul": ALL + [lambda e: e.go(b"a\0b")],
     "go_with_more": ALL + [lambda e: e.send("BOX_GO", b"\0\1a\0b")],

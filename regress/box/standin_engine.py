@@ -1,19 +1,4 @@
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
-
+# SPDX-License-Identifier: ISC
 
 """Plays the engine towards egressd-box: takes its listeners, gives it trust
 files, and reports what arrives.  TCP connections are told their original
@@ -21,35 +6,25 @@ destination; every A and AAAA question gets the same synthetic address."""
 
 import fcntl
 import os
-import pathlib
-import re
 import selectors
 import socket
 import struct
 import threading
 
-TOP = pathlib.Path(__file__).resolve().parent.parent.parent
-FD_MARK = 0x80000000
+from msgtab import ENUMS, FD_MARK, NAMES, TABLE
+
 ANSWER4 = "198.18.0.77"
 ANSWER6 = "fd00:18::77"
 TRUST = [b"-----BEGIN CERTIFICATE-----\ndGhl\nIENB\n"
-         b"-----END CERTIFICATE-----\n", b"the public bundle and the CA\n", b"a Java store\n"]
+         b"-----END CERTIFICATE-----\n", b"the public bundle and the CA\n",
+         b"a Java store\n", b"an NSS database\n", b"and its keys\n"]
 
 SO_ORIGINAL_DST = 80
 IP_PKTINFO = 8
 NFULA_PAYLOAD = 9
 
-
-def enum_from(macro, pattern):
-    text = (TOP / "common" / "msgtab.h").read_text()
-    body = text[text.index(macro):]
-    return re.findall(pattern, body[:body.index("\n\n")])
-
-
-TYPES = {name: number for number, name in
-         enumerate(enum_from("#define MSG_TABLE", r"\bM\((\w+), \w+, R_"), 1)}
-NAMES = {number: name for name, number in TYPES.items()}
-LISTEN = enum_from("enum listen_kind", r"LISTEN_(\w+),")
+TYPES = {name: row.number for name, row in TABLE.items()}
+LISTEN = [word.removeprefix("LISTEN_") for word in ENUMS["listen_kind"]]
 
 
 def sealed(data, seals=None):
@@ -191,7 +166,7 @@ class Engine:
             if len(self.buffer) < size:
                 return
             body, self.buffer = self.buffer[12:size], self.buffer[size:]
-            self.message(NAMES[kind], body)
+            self.message(NAMES[kind].name, body)
 
     def message(self, name, body):
         if name == "BOX_LISTEN":

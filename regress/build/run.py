@@ -1,21 +1,7 @@
 #!/usr/bin/env python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
-"""What was built: libraries, hardening, compilers, pages, licences."""
+"""What was built: libraries, hardening, compilers, pages, versions, licences."""
 
 import os
 import pathlib
@@ -31,13 +17,14 @@ from case import Cases, Skip, run  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("B", TOP / "build"))
 
-# DESIGN section 8: what each program may link, beyond libc; versions differ.
+# What each program may link, beyond libc; versions differ.
 BASE = {"libc", "ld-linux-x86-64", "libbsd", "libmd"}
 DAEMON = BASE | {"libevent_core-2.1", "libseccomp"}
 ALLOWED = {
     "egressd": BASE | {"libevent_core-2.1"},
     "egressctl": BASE | {"libcjson"},
-    "libexec/egressd-policyd": DAEMON | {"libcjson"},
+    "libexec/egressd-controld": DAEMON | {"libcjson"},
+    "libexec/egressd-policyd": DAEMON,
     "libexec/egressd-recorder": DAEMON | {"libcrypto"},
     "libexec/egressd-dialer": DAEMON | {"libcares"},
     "libexec/egressd-deciderd": DAEMON | {
@@ -159,6 +146,16 @@ def manual_pages():
     assert done.returncode == 0, done.stdout
 
 
+@cases.each(["egressd", "egressctl"])
+def version(program):
+    """It is in one place, from where the programs have it."""
+    text = (TOP / "GNUmakefile").read_text()
+    number, = re.findall(r"^VERSION =\s+(\S+)$", text, re.M)
+    done = run([BUILD / program, "-V"])
+    assert done.returncode == 0, done
+    assert done.stdout == f"{program} {number}\n", done.stdout
+
+
 @cases.case
 def licences():
     """Every file of ours says under which licence it stands."""
@@ -171,8 +168,9 @@ def licences():
         ours = path.suffix in kinds or name in ("GNUmakefile", ".ci/run",
                                                 "regress/run")
         if ours and path.exists():
-            text = path.read_text(errors="replace")[:2000]
-            assert "Permission to use, copy, modify" in text, name
+            head = path.read_text(errors="replace").split("\n")[:2]
+            assert any("SPDX-License-Identifier: ISC" in line
+                       for line in head), name
 
 
 def install(root, *before):
@@ -211,6 +209,7 @@ def installed():
     with tempfile.TemporaryDirectory() as tmp:
         root = install(tmp)
         for name in ("opt/egressd/sbin/egressd", "opt/egressd/sbin/egressctl",
+                     "opt/egressd/libexec/egressd-controld",
                      "opt/egressd/libexec/egressd-policyd",
                      "opt/egressd/share/man/man8/egressd.8",
                      "opt/egressd/share/man/man5/egressd.conf.5",

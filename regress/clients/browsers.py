@@ -1,32 +1,19 @@
 #!/usr/bin/env python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """Browsers as they are, in a sandbox behind the gate.  They have roots of their
-own, and trust the session's CA by the policies that the sandbox has.  What
-they ask of their makers is denied, and nobody misses it."""
+own, and trust the session's CA by the policies and the database that the
+sandbox has.  What they ask of their makers is denied, and nobody misses it."""
 
+import functools
 import os
 import pathlib
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from clientlib import (ORIGIN, PACKAGES, need, of_npm, origin,  # noqa: E402
-                       run_through, same, work_for)
-from case import Cases, Skip  # noqa: E402
+from clientlib import (ORIGIN, PACKAGES, here, need, of_npm,  # noqa: E402
+                       origin, run_through, same, work_for)
+from case import Cases, Skip, run  # noqa: E402
 from gate import FINAL  # noqa: E402
 from origins import digest  # noqa: E402
 from programs import program  # noqa: E402
@@ -88,23 +75,70 @@ test -s page.png
 """)
 
 
-@cases.case
-def playwright():
-    """npm's package, with Debian's Chromium."""
-    need(program("chromium"), program("node"))
+@functools.cache
+def headless_shell():
+    """A Chromium that reads no policy; npm's package has it compressed."""
+    path = of_npm("@sparticuz/chromium/bin/chromium.br")
+    into = here.fresh("root", "shell") / "headless_shell"
+    done = run(["node", "-e", """
+const [from, into] = process.argv.slice(1);
+fs.writeFileSync(into, zlib.brotliDecompressSync(fs.readFileSync(from)),
+    { mode: 0o755 });
+""", path, into])
+    same(done.returncode, 0, done.stderr)
+    return into
+
+
+def by_playwright(name, who, browser, *options):
+    """npm's package drives it."""
+    need(program("node"))
     path = of_npm("playwright-core/index.mjs")
-    out = browse("playwright", "user", """
+    out = browse(name, who, """
 cat >page.mjs <<'END'
 const { chromium } = await import(process.env.PLAYWRIGHT);
-const browser = await chromium.launch({ executablePath: "/usr/bin/chromium" });
+const browser = await chromium.launch({ executablePath: process.env.BROWSER });
 const page = await browser.newPage();
 await page.goto(process.env.URL);
 console.log(await page.title());
 await browser.close();
 END
 node page.mjs
-""", f"-x{PACKAGES}", PLAYWRIGHT=str(path))
+""", f"-x{PACKAGES}", *options, PLAYWRIGHT=str(path), BROWSER=str(browser))
     same(out.strip(), digest(b"hello"))
+
+
+@cases.case
+def playwright():
+    """With Debian's Chromium."""
+    need(program("chromium"))
+    by_playwright("playwright", "user", "/usr/bin/chromium")
+
+
+@cases.each(["root", "user"])
+def shell(who):
+    """It trusts what the NSS database in its home says."""
+    path = headless_shell()
+    by_playwright("shell", who, path, f"-x{path.parent}")
+
+
+@cases.each(["root", "user"])
+def certutil(who):
+    """NSS itself verifies what the gate shows, also after the database has got
+    a password, with which it signs what it trusts."""
+    need(program("certutil"), program("openssl"))
+    web = origin()
+    out, _ = run_through(who, """
+db=sql:$HOME/.pki/nssdb
+certutil -L -d $db
+openssl s_client -connect $TO -servername ${TO%:*} </dev/null 2>/dev/null |
+    openssl x509 >leaf.pem
+certutil -A -d $db -n leaf -t ,, -i leaf.pem
+certutil -L -d $db
+certutil -V -d $db -n leaf -u V -e
+""", work_for(who), TO=f"{ORIGIN}:{web.tls}")
+    same([line.split() for line in out.splitlines() if "egressd " in line],
+         [["egressd", "C,,"]] * 2)
+    assert "certificate is valid" in out, out
 
 
 cases.main()

@@ -1,19 +1,5 @@
 #!/usr/bin/python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """More programs as they are, in a sandbox behind the gate: compilers that fetch
 what they build, runtimes from npm, gRPC with TLS and in the clear, images, and
@@ -146,6 +132,7 @@ sed -i '1i import { Buffer } from "node:buffer";' client.mjs
 """
 RUNTIMES = {
     "bun": ("bun/node_modules/@oven/*/bin/bun", ""),
+    # It looks for a newer one of itself, if it lives long enough.
     "deno": ("deno/node_modules/@deno/*/deno", "run -A --no-remote"),
 }
 
@@ -154,7 +141,8 @@ RUNTIMES = {
 def runtime(name):
     pattern, options = RUNTIMES[name]
     path = of_npm(pattern)
-    fetch_and_send(name, WHO, FETCH + f'"$RUNTIME" {options} client.mjs',
+    fetch_and_send(name, WHO, FETCH + "DENO_NO_UPDATE_CHECK=1 "
+                   f'"$RUNTIME" {options} client.mjs',
                    f"-x{PACKAGES}", RUNTIME=str(path))
 
 
@@ -278,14 +266,13 @@ def psql(name):
     as it likes to, which is no failure."""
     need(program("psql"))
     with Postgres() as server:
-        kinds = {psql_once(name, server) for _ in range(3)}
-    assert ("request_closed", None) in kinds, kinds
+        for _ in range(3):
+            psql_once(name, server)
 
 
 def psql_once(name, server):
-    """The kind and the reason of its record.  The server resets, as it does
-    not read the end of TLS; if that is here before the client's own end is,
-    nobody can tell it from a failure, and a busy machine does that at times."""
+    """Over TLS the server resets, as it does not read the end of TLS, and on
+    a busy machine that is here before the client's own end."""
     out, written = run_through(
         WHO, """
 psql -Atc "select repeat('x', 100000), ssl from pg_stat_ssl
@@ -297,10 +284,10 @@ psql -Atc "select repeat('x', 100000), ssl from pg_stat_ssl
         ("verify-full" if name == "tls" else "disable"))
     same(out, "x|t\n" if name == "tls" else "x|f\n")
     final, = [r for r in written if r["kind"] in FINAL]
-    same((final["request"]["host"], final["request"]["port"]),
-         (ORIGIN, server.port))
+    same((final["kind"], final["reason"], final["request"]["host"],
+          final["request"]["port"]),
+         ("request_closed", None, ORIGIN, server.port))
     assert final["bytes_in"] > 100000, final
-    return final["kind"], final["reason"]
 
 
 cases.main()

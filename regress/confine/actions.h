@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * What t_try.c attempts: each forbidden thing is a call with its arguments,
@@ -47,10 +33,11 @@
 #include <unistd.h>
 
 enum { POLICYD = 1, RECORDER = 2, DIALER = 4, DECIDERD = 8, K8SD = 16,
-    ENGINE = 32 };
+    ENGINE = 32, CONTROLD = 64 };
 
 #ifdef SANITIZE
-#define SANITIZERS	(POLICYD | RECORDER | DIALER | DECIDERD | K8SD | ENGINE)
+#define SANITIZERS	(POLICYD | RECORDER | DIALER | DECIDERD | K8SD | \
+			ENGINE | CONTROLD)
 #else
 #define SANITIZERS	0
 #endif
@@ -327,7 +314,7 @@ static const struct action actions[] = {
 	    LANDLOCK(4) },
 	{ CALL("listen", listen, FD_TCP, 1) },
 	{ CALL("accept", accept4, FD_LISTEN, 0, 0, SOCK_NONBLOCK),
-	    MAY(POLICYD | ENGINE) },
+	    MAY(CONTROLD | ENGINE) },
 	{ CALL("sendto", sendto, FD_UDP, P(page), 1, MSG_DONTWAIT,
 	    P(&addr_tcp), sizeof(addr_tcp)), MAY(DECIDERD | ENGINE) },
 	{ CALL("sendmmsg", sendmmsg, FD_UDP, 0, 0, 0) },
@@ -344,7 +331,7 @@ static const struct action actions[] = {
 	    0, 0), MAY(DIALER | DECIDERD | ENGINE) },
 	{ CALL("getsockopt_peer", getsockopt, FD_PAIR, SOL_SOCKET,
 	    SO_PEERCRED, 0, 0), MAY(ENGINE) },
-	{ CALL("dup", dup, FD_PAIR), MAY(POLICYD) },
+	{ CALL("dup", dup, FD_PAIR), MAY(CONTROLD) },
 	{ CALL("dup3", dup3, FD_PAIR, FD_EPOLL, 0) },
 	{ CALL("fcntl_dup", fcntl, FD_PAIR, F_DUPFD, 0) },
 	{ CALL("fcntl_owner", fcntl, FD_PAIR, F_SETOWN_EX, P(&no_owner)) },

@@ -1,19 +1,5 @@
 #!/usr/bin/env python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """Each process of a running daemon, looked at from outside: who it is, what
 it may, what it holds.  What it tries and is not allowed is in t_try.c."""
@@ -49,7 +35,7 @@ from procs import adopt, orphans, status  # noqa: E402
 from procs import descriptors as descriptors_of  # noqa: E402
 
 ROOT = os.geteuid() == 0
-SHARED = ("policyd", "recorder", "dialer", "deciderd", "k8sd")
+SHARED = ("controld", "policyd", "recorder", "dialer", "deciderd", "k8sd")
 PORTS = {"edge": 15001, "other": 15002}
 SESSIONS = tuple(PORTS)
 STOCK_MAX = 32      # sockets that the dialer keeps ready
@@ -208,7 +194,7 @@ class Holdings:
 
 
 def wired(sessions, controls=1, **more):
-    """What they should hold: DESIGN's picture, and an event loop each."""
+    """What they should hold: the picture of README.md, and an event loop each."""
     loop = ["epoll", "own pipe", "own pipe"]
     child = ["0 null", "1 null", "2 log", "to parent", *loop]
     serve = ["control socket"] * controls
@@ -217,12 +203,14 @@ def wired(sessions, controls=1, **more):
         "parent": ["0 null", "1 log", "2 log", "pid file", *loop, *serve,
                    *(f"to {name}" for name in SHARED), *engines,
                    *(f"listener {PORTS[name]}" for name in sessions)],
-        "policyd": [*child, *serve, *engines,
-                    *(f"to {name}" for name in SHARED[1:])],
-        "recorder": [*child, "audit file", "tip", "to policyd", *engines],
+        "controld": [*child, *serve, "to policyd", "to recorder", "to k8sd"],
+        "policyd": [*child, *engines, "to controld", "to recorder",
+                    "to dialer", "to deciderd"],
+        "recorder": [*child, "audit file", "tip", "to policyd", "to controld",
+                     *engines],
         "dialer": [*child, "to policyd", *engines],
         "deciderd": [*child, "to policyd", "libcurl's alarm"],
-        "k8sd": [*child, "to policyd"],
+        "k8sd": [*child, "to controld"],
         **{name: [*child, "to policyd", "to recorder", "to dialer",
                   f"listener {PORTS[name]}"] for name in sessions},
     }

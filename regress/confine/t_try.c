@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 
 /*
@@ -46,15 +32,17 @@
 #include "common/log.h"
 #include "common/sandbox.h"
 
-extern const struct sandbox	 policyd_sandbox, recorder_sandbox,
-				 dialer_sandbox, deciderd_sandbox,
-				 k8sd_sandbox, tlsengine_sandbox;
+extern const struct sandbox	 controld_sandbox, policyd_sandbox,
+				 recorder_sandbox, dialer_sandbox,
+				 deciderd_sandbox, k8sd_sandbox,
+				 tlsengine_sandbox;
 
 static const struct role {
 	const char		*ro_name;
 	unsigned int		 ro_bit;
 	const struct sandbox	*ro_sandbox;
 } roles[] = {
+	{ "controld", CONTROLD, &controld_sandbox },
 	{ "policyd", POLICYD, &policyd_sandbox },
 	{ "recorder", RECORDER, &recorder_sandbox },
 	{ "dialer", DIALER, &dialer_sandbox },

@@ -1,20 +1,5 @@
 #!/usr/bin/env python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
-
+# SPDX-License-Identifier: ISC
 
 """The gate dies while a sandbox speaks through it: whoever of us it is, nothing
 gets out any more, the command is refused, and the exit status tells.
@@ -46,10 +31,10 @@ cases = Cases()
 here = place()
 atexit.register(here.end)
 
-# Without them nothing can be judged, recorded or dialled; the last two would
+# Without them nothing can be judged, recorded or dialled; the last three would
 # not be missed at once, and are no less fatal.
 VICTIMS = ("tlsengine", "policyd", "recorder", "dialer", "parent", "deciderd",
-           "k8sd")
+           "k8sd", "controld")
 # From the death of one to the death of the engine.
 CUT_S = 8 if SANITIZED else 2
 GONE = 125

@@ -1,19 +1,5 @@
 #!/usr/bin/env python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """How it all ends: by a signal to any one process, in order, or not at all
 though descriptors have run out."""
@@ -39,7 +25,7 @@ from daemon import (POLICY, SANITIZED, WAIT_S, Daemon, alive,  # noqa: E402
 from procs import (adopt, children, descriptors, orphans,  # noqa: E402
                    status, title)
 
-SHARED = ("policyd", "recorder", "dialer", "deciderd", "k8sd")
+SHARED = ("controld", "policyd", "recorder", "dialer", "deciderd", "k8sd")
 SESSIONS = ("edge", "other")
 # "All ends within a second"; a build with sanitizers is that much slower.
 END_S = 4 if SANITIZED else 1
@@ -567,7 +553,7 @@ def starve(victim, meanwhile=lambda daemon, client: None,
         after = daemon.settle()
         same_but(before, after, "other")
         until(f"{count}", lambda: count_descriptors(after) == {
-            **count, "policyd": count["policyd"] - 1})
+            **count, "controld": count["controld"] - 1})
         assert daemon.stop() == 0, daemon.log()
 
 
@@ -591,18 +577,23 @@ def starved_parent():
 
 @cases.case
 def starved_policyd():
-    def meanwhile(daemon, client):
-        refused(daemon, client, POLICY, "reload_refused", "policyd",
-                "no free descriptor")
-    starve("policyd", meanwhile)
+    starve("policyd")
 
 
 @cases.case
-def starved_policyd_clients():
+def starved_controld():
+    def meanwhile(daemon, client):
+        refused(daemon, client, POLICY, "reload_refused", "controld",
+                "no free descriptor")
+    starve("controld", meanwhile)
+
+
+@cases.case
+def starved_controld_clients():
     """Who has to wait for a descriptor is served when there is one."""
     with Daemon() as daemon:
         before = daemon.settle()
-        with starved(before["policyd"]):
+        with starved(before["controld"]):
             clients = [daemon.client() for _ in range(20)]
             for client in clients:
                 client.send({"id": 1, "op": "status"})

@@ -1,19 +1,5 @@
 #!/usr/bin/python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """deciderd over HTTP: both styles of language model, webhooks, and all the
 ways in which their servers fail or lie.  Nothing but a clear answer counts."""
@@ -168,7 +154,7 @@ def forms(which):
     word, answer = FORMS[which]
     with StandinDecider(answer) as server, \
             Deciderd(agent(style, server, form=f"FORM_{form.upper()}",
-                           max_tokens=300, temperature=250,
+                           max_tokens=300, temperature="0.25",
                            effort="low")) as d:
         d.gives("guard", "ALLOW")
         body = server.requests[0].json
@@ -273,7 +259,7 @@ def default_prompt(style):
         with Deciderd(decider) as d:
             d.gives("guard", "ALLOW")
     system, _ = turns(style, server.requests[0].json)
-    manual = (TOP / "parent" / "egressd.conf.5").read_text()
+    manual = (TOP / "conf" / "egressd.conf.5").read_text()
     manual = " ".join(manual.split())
     for sentence in system.replace('"', "").split(". "):
         assert sentence.strip(". ") in manual.replace('"', ""), sentence

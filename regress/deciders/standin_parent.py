@@ -1,18 +1,4 @@
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """A real egressd-deciderd; its parent and policyd are stand-ins."""
 
@@ -32,6 +18,7 @@ sys.path.insert(0, str(TOP / "regress" / "lib"))
 from channel import C  # noqa: E402
 from child import Child  # noqa: E402
 from daemon import WAIT_S  # noqa: E402
+from msgtab import DECIDER_OPTIONS, options  # noqa: E402
 
 UID = 61291
 QUESTION = {
@@ -72,15 +59,15 @@ class Deciderd(Child):
 
     def __init__(self, *deciders, resolvers=()):
         self.last = 0
-        self.helpers = {}
-        self.asked = queue.Queue()      # names of helpers
+        self.programs = {}
+        self.asked = queue.Queue()      # names of deciders
         self.done = queue.Queue()       # cookies
         super().__init__("deciderd", UID)
         self.conf(*deciders, resolvers=resolvers)
 
     def close(self):
         super().close()
-        for program in self.helpers.values():
+        for program in self.programs.values():
             program.kill()
 
     def complaints(self):
@@ -92,33 +79,33 @@ class Deciderd(Child):
     # ---- what the parent does ----
 
     def serve(self, message):
-        if message.name == "HELPER_ASK":
-            self.help(message)
-        elif message.name == "HELPER_DONE":
-            if message.cookie in self.helpers:
-                self.helpers.pop(message.cookie).kill()
+        if message.name == "OPEN_ASK":
+            self.open(message)
+        elif message.name == "OPEN_DONE":
+            if message.cookie in self.programs:
+                self.programs.pop(message.cookie).kill()
             self.done.put(message.cookie)
         else:
             return False
         return True
 
-    def help(self, message):
-        decider = self.deciders[message.decider]
-        self.asked.put(message.decider)
+    def open(self, message):
+        decider = self.deciders[message.object]
+        self.asked.put(message.object)
         try:
             if "path" in decider:
                 sock = socket.socket(socket.AF_UNIX)
                 sock.connect(str(decider["path"]))
             else:
                 program = Program(decider["command"])
-                self.helpers[message.cookie] = program
+                self.programs[message.cookie] = program
                 sock = program.ours
         except OSError as error:
-            self.send("HELPER_FAILED", cookie=message.cookie,
+            self.send("OPEN_FAILED", cookie=message.cookie,
                       why=error.strerror)
             return
         with sock:
-            self.send("HELPER", fd=sock.fileno(), cookie=message.cookie)
+            self.send("OPENED", fd=sock.fileno(), cookie=message.cookie)
         if "command" in decider:
             threading.Thread(target=self.reap, daemon=True,
                              args=[message.cookie, program]).start()
@@ -127,7 +114,7 @@ class Deciderd(Child):
         status = program.process.wait()
         program.kill()
         try:
-            self.send("HELPER_EXITED", cookie=cookie,
+            self.send("OPEN_ENDED", cookie=cookie,
                       why=f"it exited with status {status}" if status else "")
         except OSError:
             pass    # it has ended before its program
@@ -142,14 +129,12 @@ class Deciderd(Child):
     def send_slice(self, *deciders):
         self.deciders = {d["name"]: d for d in deciders}
         for decider in deciders:
-            values = {k: v for k, v in decider.items() if k in (
-                "name", "url", "model", "persistent", "max_tokens",
-                "effort", "key_header")}
-            self.send("CONF_DECIDER", **values, kind=C[decider["kind"]],
-                      api=C[decider.get("api", "API_ANTHROPIC")],
-                      form=C[decider.get("form", "FORM_AUTO")],
-                      temperature=decider.get("temperature", 0xffffffff),
-                      timeout_ms=5000, concurrency=8)
+            values = {k: C.get(v, v) for k, v in decider.items()
+                      if k in DECIDER_OPTIONS}
+            self.send("CONF_DECIDER", name=decider["name"],
+                      kind=C[decider["kind"]])
+            for option in options("DECIDER", DECIDER_OPTIONS, values):
+                self.send("CONF_OPTION", **option)
             for name, value in decider.get("headers", ()):
                 self.send("CONF_HEADER", name=name, value=value)
             for what in ("key", "prompt", "trust"):

@@ -1,19 +1,5 @@
 #!/usr/bin/env python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """The dialer: names, addresses, connections, and what it refuses.
 
@@ -39,6 +25,7 @@ from case import Cases, Skip  # noqa: E402
 from channel import C  # noqa: E402
 from child import in_user_namespace  # noqa: E402
 from daemon import Daemon, WAIT_S, until  # noqa: E402
+from msgtab import TABLE  # noqa: E402
 from standin_peers import (KINDS, Dialer,  # noqa: E402
                            without_remedy)
 
@@ -882,9 +869,12 @@ def engine_speaks(name):
     with Origin(PUBLIC) as origin, Dialer() as dialer:
         engine, other = dialer.engine(), dialer.engine()
         with socket.socket() as sock:
-            engine.channel.send(name, sock.fileno() if name == "DIALED" else
-                                None, instance=2, dial=1, host=PUBLIC,
-                                port=origin.port)
+            says = {"instance": 2, "dial": 1, "host": PUBLIC,
+                    "port": origin.port}
+            engine.channel.send(
+                name, sock.fileno() if name == "DIALED" else None,
+                **{field: says[field] for _, field, _ in TABLE[name].fields
+                   if field in says})
         assert dialer.expect("ENGINE_BAD").instance == engine.instance
         assert engine.channel.read(WAIT_S) is None
         other.connects(PUBLIC, origin.port, PUBLIC)

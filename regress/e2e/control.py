@@ -1,19 +1,5 @@
 #!/usr/bin/env python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """The control socket of a running daemon, as egressd.sock(5) has it."""
 
@@ -21,6 +7,7 @@ import contextlib
 import json
 import os
 import pathlib
+import re
 import signal
 import socket
 import sys
@@ -71,8 +58,8 @@ def status():
         assert answer["audit"] == {"file": str(daemon.audit), "seq": 2,
                                    "followers": 0, "full": False}, answer
         assert [p["role"] for p in answer["processes"]] == [
-            "parent", "policyd", "recorder", "dialer", "deciderd", "k8sd",
-            "tlsengine", "tlsengine"], answer["processes"]
+            "parent", "controld", "policyd", "recorder", "dialer", "deciderd",
+            "k8sd", "tlsengine", "tlsengine"], answer["processes"]
         assert [(s["session_id"], s["kind"], s["policy"], s["state"],
                  s["restarts"]) for s in answer["sessions"]] == [
             ("edge", "fixed", "open", "running", 0),
@@ -122,6 +109,20 @@ def refusals():
                     assert hung_up(client), f"{name}: not hung up on"
                 else:
                     assert client.ask("status")["ok"], name
+
+
+@cases.case
+def fields():
+    """A field of another operation is told from one that there is not."""
+    with Daemon() as daemon:
+        for op, name, want in (
+                ("status", "level", "level: not a field of status"),
+                ("cache.list", "session", "session: no such field"),
+                ("session.message", "session", "session: no such field"),
+                ("status", "x" * 100, "x" * 64 + ": no such field")):
+            answer = daemon.ask(op, **{name: "edge"})
+            assert answer["error"] == {"code": "bad_request",
+                                       "message": want}, answer
 
 
 @cases.case
@@ -287,7 +288,8 @@ def gone_while_waiting():
 @cases.case
 def log_level():
     """All processes take it: at debug each of them tells of a reload."""
-    roles = ("policyd", "recorder", "dialer", "deciderd", "k8sd", "tlsengine")
+    roles = ("controld", "policyd", "recorder", "dialer", "deciderd", "k8sd",
+             "tlsengine")
 
     def told(generation):
         return {r for r in roles
@@ -304,6 +306,37 @@ def log_level():
         assert daemon.ask("reload")["generation"] == 4
         daemon.settle()
         assert not told(2) and not told(4), daemon.log()
+
+
+@cases.case
+def log_level_trace():
+    """Both ends of a channel name each message, but nothing that is in it."""
+    roles = {"egressd", "controld", "policyd", "recorder", "dialer", "deciderd",
+             "k8sd", "tlsengine"}
+    line = re.compile(r"^(\w+): (to|from) ([\w :]+): ([A-Z_]+), (\d+) bytes"
+                      r"(, a descriptor)?$")
+
+    def traced():
+        return [line.match(text) for text in daemon.log().splitlines()
+                if re.match(r"\w+: (to|from) ", text)]
+
+    def told(*wanted):
+        return {m[1] for m in traced() if (m[2], m[4]) == wanted}
+
+    with Daemon() as daemon:
+        daemon.settle()
+        assert daemon.ask("reload")["generation"] == 2
+        assert not traced()
+        assert daemon.ask("log.level", level="trace")["log_level"] == "trace"
+        assert daemon.ask("reload")["generation"] == 3
+        until("both ends", lambda: told("to", "CONF_DONE") ==
+              roles - {"egressd"} and told("from", "CONF_END") ==
+              roles - {"egressd"} and told("from", "CONF_DONE") == {"egressd"})
+        assert all(traced()), daemon.log()
+        sizes = {(m[4], m[5], m[6]) for m in traced()
+                 if m[4] in ("RELOAD_ASK", "CONF_CONTROL")}
+        assert len(sizes) == 2, sizes
+        assert ("CONF_CONTROL", "1", ", a descriptor") in sizes, sizes
 
 
 @cases.case
@@ -443,6 +476,41 @@ def too_many_followers():
             for client in clients:
                 client.close()
         until("no follower", lambda: followers(daemon) == 0)
+
+
+def connections(daemon):
+    """To its control socket, accepted or not."""
+    lines = pathlib.Path("/proc/net/unix").read_text().splitlines()
+    return sum(line.endswith(f" {daemon.socket}") for line in lines) - 1
+
+
+@cases.case
+def stopping():
+    """Whoever waits for an answer is told that none will come, and whoever
+    comes then finds no socket, though not all have ended yet."""
+    with Daemon() as daemon:
+        pids = daemon.settle()
+        # Once one is left of ours, controld has closed the others.
+        with daemon.client() as client:
+            until("no others", lambda: client.ask("status")["clients"] == 1)
+            os.kill(pids["controld"], signal.SIGSTOP)
+            waits = daemon.spawn_ctl("status")
+        try:
+            until("it has connected", lambda: connections(daemon) == 2)
+            os.kill(pids["recorder"], signal.SIGSTOP)
+            daemon.process.send_signal(signal.SIGTERM)
+            until("the socket is gone", lambda: not daemon.socket.exists())
+            late = daemon.ctl("status")
+            assert late.returncode == 3 and \
+                "egressd is not running" in late.stderr, late
+            _, said = waits.communicate(timeout=WAIT_S)
+            assert waits.returncode == 3 and \
+                "without an answer: it is stopping" in said, said
+        finally:
+            waits.kill()
+            waits.communicate()
+        assert daemon.wait() == 0
+
 
 
 cases.main()

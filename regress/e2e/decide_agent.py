@@ -1,19 +1,5 @@
 #!/usr/bin/env python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """A language model as decider of the whole daemon, in both styles and over
 TLS: its good answers, its bad ones, servers that fail, and an agent that
@@ -179,9 +165,9 @@ def instructions_stay_data(style):
             f'decide "guard" host "{GOOD}" cache off', model.conf(),
             tls=True) as pair:
         for words in HOSTILE:
-            same(pair.gate.ask("session.message", session="edge", role="user",
-                               content=words).get("ok"), True)
-        same(pair.gate.ask("session.metadata", session="edge", metadata={
+            same(pair.gate.ask("session.message", session_id="edge",
+                               role="user", content=words).get("ok"), True)
+        same(pair.gate.ask("session.metadata", session_id="edge", metadata={
             "note": HOSTILE[1], HOSTILE[3]: HOSTILE[0]}).get("ok"), True)
         sent = 0
         for target in TARGETS:

@@ -1,19 +1,5 @@
 #!/usr/bin/env python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """Deciders under load: a thousand requests that wait for a person, judges that
 die, hang and come back.  What needs no decider does not feel it."""
@@ -297,7 +283,7 @@ def flood_of_names():
                 got = wire.ask(Pair.get(pair, f"/{len(times)}"))
             times.append(time.monotonic() - start)
             same(got.status, 200, f"in the other session: {got}")
-            pair.gate.ask("cache.clear", session="other")
+            pair.gate.ask("cache.clear", session_id="other")
             most = max(most, *(s["pending"] for s in
                                pair.gate.ask("status")["sessions"]))
         p99 = static.figures("flood")
@@ -311,7 +297,7 @@ def flood_of_names():
         assert most <= 128 // 4, most
         assert times[len(times) // 2] < 10 * delay and times[-1] < 1, times
         assert p99 < 500, p99
-        kept = pair.gate.ask("cache.list", session="edge")
+        kept = pair.gate.ask("cache.list", session_id="edge")
         assert len(kept["cache"]) + kept.get("more", 0) <= 1024
         details = {r["decider"]["detail"] for r in failures(pair)}
         same(details, {"too many questions"})

@@ -1,19 +1,5 @@
 #!/usr/bin/python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """Every mixture of versions: a client of HTTP/1 or 2, an origin of HTTP/1 or
 2.  The programs are those of the world where they can be made to do it, else
@@ -675,7 +661,7 @@ def body_limit(mix):
                 assert stream.head() == want, f"{path}: {stream.status}"
             record = both.gate.final(path=path)
             if want == 413:
-                broken(record, "quota")
+                broken(record, "body_limit")
         asked = {s.path: s for s in both.asked()}
         assert "/over" not in asked, "the origin has heard of it"
         assert asked["/fits"].total == MIB

@@ -1,19 +1,5 @@
 #!/usr/bin/env python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """HTTP/1 through the gate: what arrives is what was sent, and it is written
 down."""
@@ -709,10 +695,10 @@ def body_limit(framing):
             wire.send(request)
             got = wire.answer()
             assert got.status == 413, got
-            assert got.get("egress-decision") == "refuse, quota", got
+            assert got.get("egress-decision") == "refuse, body_limit", got
         record = both.gate.final(path="/over")
         assert (record["kind"], record["reason"]) == (
-            "request_failed", "quota"), record
+            "request_failed", "body_limit"), record
         data = both.origin.got()[before:]
         if framing == "length":
             assert data == b"", "the origin has heard of it"
@@ -793,7 +779,7 @@ SECRETS = ["sesame-1", "sesame-2", "sesame-3", "sesame-4", "sesame-5",
 
 @cases.case
 def records():
-    """Every member that the design names; secrets nowhere in the file."""
+    """Every member that is documented; secrets nowhere in the file."""
     extra = (f"Authorization: Bearer {SECRETS[0]}\r\n"
              f"Cookie: a={SECRETS[1]}\r\n"
              f"X-Tenant-Key: {SECRETS[2]}\r\n"

@@ -1,19 +1,5 @@
 #!/usr/bin/python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """Clients that leave before their request is decided, or even opened: nothing
 is dialled for them, and each leaves one final record."""
@@ -112,8 +98,7 @@ def question_under_way(way):
         same(pair.get("/there"), 200)
         judge.asked(2)
         pair.origin.wait(1)
-        # One for each that was accepted, if only to be closed again.
-        same(len(pair.origin.threads), 1)
+        same(pair.origin.visits(), 1)
         assert not pair.arrived(b"/gone"), "it arrived"
         pair.gate.final(path="/gone")
 
@@ -160,7 +145,7 @@ def no_credit(way):
         paths = [r["request"].get("path") for r in pair.gate.finals()]
         same(sorted(p for p in paths if p),
              sorted([f"/{i}" for i in range(CREDIT)] + ["/gone"]))
-        same(len(pair.origin.threads), 0)
+        same(pair.origin.visits(), 0)
 
 
 if __name__ == "__main__":

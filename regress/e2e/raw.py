@@ -1,19 +1,5 @@
 #!/usr/bin/env python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """Connections that are forwarded unread: tcp and pass rules, and alerts."""
 
@@ -330,6 +316,48 @@ def tcp_last_words_unread(who):
         record, _ = gate.raw(host=RAW)
         assert (record["kind"], record["reason"]) == (
             "request_closed", None), record
+
+
+@cases.each(["ends", "stays", "silent"])
+def tcp_origin_resets(client):
+    """The reset may overtake the end of a client that has said all it had to
+    say, and then nothing is lost; one that stays is told, and so is one that
+    has said nothing."""
+    greeted, closed = threading.Event(), threading.Event()
+
+    def serve(sock):
+        if client == "silent":
+            sock.sendall(b"hello")
+            assert greeted.wait(WAIT_S)
+        elif sock.recv(1) != b"X":
+            sock.sendall(b"y")
+            return
+        else:
+            assert sock.recv(1, socket.MSG_PEEK)
+        hard = struct.pack("ii", 1, 0)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, hard)
+        sock.close()
+        closed.set()
+    with Bench(TCP, serve) as gate:
+        with gate.to() as wire:
+            if client == "silent":
+                assert wire.take(5) == b"hello"
+                greeted.set()
+            else:
+                wire.send(b"X, and goodbye")
+            assert closed.wait(WAIT_S)
+            if client == "ends":
+                # The reset came before this, and is seen before this.
+                with gate.to() as other:
+                    other.send(b"y")
+                    assert other.rest() == b"y"
+            else:
+                assert is_reset(wire)
+        until("all records", lambda: len(gate.finals(host=RAW)) ==
+              (2 if client == "ends" else 1))
+        kinds = {(r["kind"], r["reason"]) for r in gate.finals(host=RAW)}
+        assert kinds == {("request_closed", None) if client == "ends" else
+                         ("request_failed", "stream_broken")}, kinds
 
 
 @cases.case

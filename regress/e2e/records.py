@@ -1,19 +1,5 @@
 #!/usr/bin/env python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """The audit file: a chain that holds, whatever happened to its daemon."""
 
@@ -218,6 +204,7 @@ def tip_not_as_left(what):
     with Daemon() as daemon:
         files = Files(daemon)
         daemon.settle()
+        until("a tip", files.tip.read_bytes)
         older = files.tip.read_bytes()
         restart_engine(daemon)
         assert daemon.stop() == 0
@@ -413,7 +400,7 @@ def full_disk():
             status = daemon.ask("status")
             held = verify(daemon.audit.read_text().splitlines())[-1]["seq"]
             assert 2 <= held < status["audit"]["seq"] == 82, status
-            assert len(status["processes"]) == 8, status
+            assert len(status["processes"]) == 9, status
             assert status["audit"]["full"] is True, status
             (disk / "filler").unlink()
             until("the gap is written", lambda: any(

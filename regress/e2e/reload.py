@@ -1,19 +1,5 @@
 #!/usr/bin/env python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """A configuration comes into force as a whole, or nothing changes."""
 
@@ -292,6 +278,71 @@ def session_file(what):
             if paths is not path:
                 refused(daemon, "bad_configuration", f"{daemon.conf}:{line}: ",
                         str(missing.parent), "No such file")
+        assert "new" in taken(daemon, 2)
+
+
+# What is wrong with a CA, and what is said of it.
+GARBAGE = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
+BAD_CA = {
+    "mismatch": "CA key does not belong to the CA certificate",
+    "garbage_cert": "CA certificate is not valid PEM",
+    "garbage_key": "CA key is not valid PEM without a passphrase",
+    "no_ca": "certificate is not that of a CA for servers",
+    "empty_key": "it is empty",
+}
+
+
+def bad_ca(daemon, what):
+    """(certificate, key)."""
+    root, other = authority(), authority("another")
+    if what == "no_ca":
+        return root.leaf("leaf.test")
+    empty = daemon.dir / "text"
+    empty.write_text(GARBAGE if what == "garbage_cert" else
+                     "no key\n" if what == "garbage_key" else "")
+    empty.chmod(0o600)
+    return {"mismatch": (root.cert, other.key),
+            "garbage_cert": (empty, root.key)}.get(what, (root.cert, empty))
+
+
+def with_ca(cert, key, name="new"):
+    return POLICY + (f'session "{name}" {{ policy "open"\n'
+                     'listen on 127.0.0.1 port 15003\n'
+                     f'ca certificate "{cert}" key "{key}" }}\n')
+
+
+@cases.each(BAD_CA)
+def ca_that_cannot_be_used(what):
+    """It is weighed before anything changes, of a new session as of one that
+    runs; the good one after it is taken."""
+    good = authority().cert, authority().key
+    with Daemon() as daemon:
+        cert, key = bad_ca(daemon, what)
+        daemon.write(with_ca(cert, key))
+        said = [BAD_CA[what]]
+        if what != "empty_key":
+            said += ["session new: ", f"{cert}, {key}"]
+        refused(daemon, "reload_refused", *said)
+        daemon.write(with_ca(*good))
+        assert "new" in taken(daemon, 2)
+        daemon.write(with_ca(cert, key))
+        refused(daemon, "reload_refused", *said)
+        # The others' are weighed with it.
+        daemon.write(with_ca(*good) + with_ca(cert, key, "more").removeprefix(
+            POLICY).replace("15003", "15004"))
+        refused(daemon, "reload_refused", BAD_CA[what], "more")
+
+
+@cases.case
+def ca_unread():
+    """A key that others may read is refused as at the start."""
+    with Daemon() as daemon:
+        key = daemon.dir / "key"
+        key.write_text(authority().key.read_text())
+        key.chmod(0o644)
+        daemon.write(with_ca(authority().cert, key))
+        refused(daemon, "bad_configuration", f"{key}: holds a secret")
+        key.chmod(0o600)
         assert "new" in taken(daemon, 2)
 
 

@@ -1,19 +1,5 @@
 #!/usr/bin/env python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """How egressd is started, what it says when it cannot, how it stops."""
 
@@ -33,6 +19,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from case import Cases, Skip  # noqa: E402
 from daemon import (BUILD, POLICY, TOP, WAIT_S, Daemon, alive,  # noqa: E402
                     until)
+from msgtab import VERSION  # noqa: E402
 from origin import authority  # noqa: E402
 
 cases = Cases()
@@ -248,8 +235,85 @@ def engine_does_not_start():
     """It is not ready for ever after, and says why."""
     with prepared() as daemon:
         with_files(daemon, key=authority("other").key)
-        refused(daemon, "session edge: CA: ",
-                "session edge: its engine does not start")
+        refused(daemon, "session edge: CA: CA key does not belong to the CA ",
+                str(authority("other").key))
+
+
+@contextlib.contextmanager
+def own_programs():
+    """A copy of the programs, for a case that replaces some of them."""
+    with tempfile.TemporaryDirectory(prefix="egressd-own.") as tmp:
+        tree = pathlib.Path(tmp)
+        tree.chmod(0o755)
+        for name in ("egressd", "egressctl"):
+            shutil.copy2(BUILD / name, tree)
+        shutil.copytree(BUILD / "libexec", tree / "libexec")
+        yield tree
+
+
+def upgrade(tree, name):
+    """The same program, of another version."""
+    path = tree / "libexec" / f"egressd-{name}"
+    new = path.read_bytes().replace(VERSION.encode(), b"egressd 9.9")
+    assert new != path.read_bytes() and len(VERSION) == len("egressd 9.9")
+    path.with_suffix(".new").write_bytes(new)
+    path.with_suffix(".new").chmod(0o755)
+    path.with_suffix(".new").rename(path)
+
+
+@cases.case
+def other_version():
+    """A child of another version does not come up, and says why."""
+    with own_programs() as tree:
+        upgrade(tree, "recorder")
+        with prepared(program=tree / "egressd") as daemon:
+            daemon.popen()
+            assert daemon.wait() == 1
+            assert "recorder: this program is of egressd 9.9, and who " \
+                f"started it of {VERSION}: restart the daemon" in \
+                daemon.log(), daemon.log()
+
+
+@cases.case
+def upgraded_under_way():
+    """Engines of another version: nobody has a session by one, whoever wants
+    one is told why, and what ran before goes on."""
+    with own_programs() as tree, \
+            prepared(program=tree / "egressd") as daemon:
+        before = daemon.start().settle()
+        upgrade(tree, "tlsengine")
+        done = subprocess.run(
+            [tree / "egressctl", "-s", daemon.socket, "run", "--", "true"],
+            stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=WAIT_S, cwd=tree)
+        assert done.returncode == 125 and "the engine is of another version " \
+            "than the running egressd: restart the daemon" in done.stderr, done
+        os.kill(before["edge"], signal.SIGKILL)
+        until("the log tells", lambda: "tlsengine: this program is of egressd "
+              "9.9" in daemon.log())
+        after = daemon.processes()
+        assert {name: pid for name, pid in after.items() if name != "edge"} \
+            == {name: pid for name, pid in before.items() if name != "edge"}
+
+
+@cases.each(["dies", "is_silent"])
+def weigher(how):
+    """Nobody says whether the CA of a new session is good: then it is not, in
+    time, and what ran before goes on."""
+    with own_programs() as tree, \
+            prepared(program=tree / "egressd") as daemon:
+        with_files(daemon)
+        before = daemon.start().settle()
+        new = tree / "new"
+        new.write_text("#!/bin/sh\n" + ("exit 3\n" if how == "dies" else
+                                       "exec sleep 60\n"))
+        new.chmod(0o755)
+        new.rename(tree / "libexec" / "egressd-tlsengine")
+        answer = daemon.ask("reload")
+        assert answer["error"]["code"] == "reload_refused" and \
+            "could not be weighed" in answer["error"]["message"], answer
+        assert daemon.settle() == before
+        assert daemon.ask("status")["generation"] == 1
 
 
 NOBODY = 65534
@@ -264,7 +328,7 @@ def for_root():
 def fewest_uids():
     """As many as egressd.conf(5) asks for."""
     for_root()
-    with Daemon("uids 61200 - 61207\n" + POLICY, head=False) as daemon:
+    with Daemon("uids 61200 - 61208\n" + POLICY, head=False) as daemon:
         daemon.settle()
         assert daemon.stop() == 0
 
@@ -680,8 +744,8 @@ def syslog():
         said = [line.split(" egressd[", 1)[1].split("]: ", 1)[1]
                 for line in lines]
         assert "parent: ready, generation 1" in said, said
-        for name in ("policyd", "recorder", "dialer", "deciderd", "k8sd",
-                     "tlsengine: edge"):
+        for name in ("controld", "policyd", "recorder", "dialer", "deciderd",
+                     "k8sd", "tlsengine: edge"):
             assert any(line.startswith(f"[{name}] ") and "generation" in line
                        for line in said), (name, said)
 

@@ -1,17 +1,5 @@
 #!/usr/bin/env python3
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+# SPDX-License-Identifier: ISC
 """Regress of what egressctl does for deciders, against a stand-in for the
 daemon: questions, answers, what is remembered, context.
 """
@@ -273,15 +261,15 @@ def cache_table():
             "/\\033[2Jx\n"), out
         assert b.last() == {"id": 1, "op": "cache.list"}
         b.run("cache", "show", "job-42")
-        assert b.last()["session"] == "job-42"
+        assert b.last()["session_id"] == "job-42"
 
 
 @cases.case
 def cache_clear():
     with Bench() as b:
         for words, fields in (
-                ([], {}), (["job"], {"session": "job"}),
-                (["job", "h.test"], {"session": "job", "host": "h.test"}),
+                ([], {}), (["job"], {"session_id": "job"}),
+                (["job", "h.test"], {"session_id": "job", "host": "h.test"}),
                 (["-", "h.test"], {"host": "h.test"})):
             assert b.run("cache", "clear", *words) == (0, "3 forgotten\n", "")
             assert b.last() == {"id": 1, "op": "cache.clear", **fields}
@@ -294,13 +282,13 @@ def message_and_metadata():
             assert b.run(*words, **options) == (0, "", ""), words
             return {k: v for k, v in b.last().items() if k not in "id op"}
         assert sent("message", "s", "user", "fetch é") == {
-            "session": "s", "role": "user", "content": "fetch é"}
+            "session_id": "s", "role": "user", "content": "fetch é"}
         text = 'two\nlines "\033\n'
         assert sent("message", "s", "user", "-",
                     stdin=text.encode())["content"] == text[:-1]
         assert sent("message", "s", "user", "--", "-x")["content"] == "-x"
         assert sent("metadata", "s", "a=b=c", "d=") == {
-            "session": "s", "metadata": {"a": "b=c", "d": ""}}
+            "session_id": "s", "metadata": {"a": "b=c", "d": ""}}
 
 
 @cases.case

@@ -1,17 +1,5 @@
 #!/usr/bin/env python3
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+# SPDX-License-Identifier: ISC
 """Regress of egressctl against a stand-in for the daemon.
 
 EGRESSCTL names the program to test; otherwise it is the one in the build
@@ -252,7 +240,7 @@ def too_many_words(b):
 @case
 def missing_word(b):
     want(b.run("log", "level"), 2, "",
-         said('missing after "level": error, warn, info, debug\n'))
+         said('missing after "level": error, warn, info, debug, trace\n'))
     want(b.run("events", "session"), 2, "", said(": session ID\n"))
     want(b.run("-j"), 2, "", said("no command given"))
 
@@ -360,7 +348,9 @@ def status_of_a_full_disk(b):
             "file": "/a", "seq": 365, "followers": 0, "full": full}}))
         result = b.ask(script, "status")
         want(result, 0, said("/a, record 365"), "")
-        assert result.out.count(b"CANNOT BE WRITTEN") == expected, result.out
+        for words in (b"CANNOT BE WRITTEN", b"requests are refused",
+                      b"records are lost"):
+            assert result.out.count(words) == expected, result.out
 
 
 @case
@@ -738,6 +728,21 @@ def ended_request(**fields):
 
 
 @case
+def events_bad_request(b):
+    """What is known of it, also how it was spoken."""
+    never = {"host": "a.test", "port": 443, "protocol": "h2", "method": None}
+    assert shown(
+        b, record("request_denied", request=ended_request(
+            response_status=None, started_at="x"), bytes_in=0, bytes_out=0,
+            reason="bad_request", matched_rule=None),
+        record("request_denied", request=never, reason="bad_request",
+               matched_rule=None)) == [
+                   "GET     https://api.github.com/x?y".ljust(49)
+                   + "-   reason=bad_request protocol=h2",
+                   "h2      a.test:443".ljust(49) + "reason=bad_request"]
+
+
+@case
 def events_way_of_a_request(b):
     rule = {"index": 0, "kind": "allow"}
     url = "GET     https://api.github.com/x?y"
@@ -1001,7 +1006,7 @@ def json_on_a_terminal(b):
 # Manual pages.
 
 MANUALS = [os.path.join(HERE, "..", "..", *name) for name in (
-    ("egressctl", "egressctl.8"), ("policyd", "egressd.sock.5"))]
+    ("egressctl", "egressctl.8"), ("controld", "egressd.sock.5"))]
 
 
 @case

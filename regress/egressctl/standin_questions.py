@@ -1,16 +1,4 @@
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
+# SPDX-License-Identifier: ISC
 """A stand-in for the part of egressd that holds questions, for egressctl.
 
 It keeps questions and remembered answers as egressd.sock(5) has them, and
@@ -65,7 +53,7 @@ class StandinQuestions(StandinDaemon):
             self.questions = [q for q in self.questions
                               if q[0]["id"] != instead_of]
             self.questions.append((
-                {"id": ident, "session": session, "decider": "people",
+                {"id": ident, "session_id": session, "decider": "people",
                  "rule": 2, "request": {**REQUEST, **request}},
                 now, now + seconds))
             self.changed()
@@ -137,8 +125,8 @@ class StandinQuestions(StandinDaemon):
                  "port": 443, "decision": "allow", "reason": "fine",
                  "age_ms": 1500}
         return self.say(connection, request, cache=[
-            {**entry, "session": "job-42"},
-            {**entry, "session": "j", "decision": "deny", "reason": "",
+            {**entry, "session_id": "job-42"},
+            {**entry, "session_id": "j", "decision": "deny", "reason": "",
              "method": "GET", "path": "/\033[2Jx", "age_ms": 7200000}])
 
     def op_cache_clear(self, connection, request):

@@ -1,21 +1,7 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
- * Fuzz target for policyd's line reader and request parser.  The input is
+ * Fuzz target for controld's line reader and request parser.  The input is
  * what a control client sends: its first byte says in pieces of which size,
  * the rest is sent.
  */
@@ -27,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "../../policyd/policyd.h"
+#include "../../controld/controld.h"
 
 int	 LLVMFuzzerTestOneInput(const uint8_t *, size_t);
 
@@ -49,27 +35,37 @@ require_answer(const struct request *rq)
 	cJSON_Delete(json);
 }
 
+static const struct field fields[] = {
+	{ "level", FIELD_STRING, MAY },
+	{ "session_id", FIELD_STRING, MAY },
+	{ "kinds", FIELD_STRINGS_SOME, MAY },
+	{ "policy", FIELD_STRING, MAY },
+	{ "role", FIELD_STRING, MAY },
+	{ "metadata", FIELD_STRING_MAP, MAY },
+	{ "port", FIELD_INTEGER, MAY },
+	{ NULL, 0, 0 }
+};
+
 static int
 take_fields(struct request *rq)
 {
-	const char	*session, *policy, *whose, *role;
+	const char	*session, *policy, *role;
 	uint32_t	 kinds;
 	uint8_t		 level;
 
-	if (request_check(rq, (1U << FIELD_MAX) - 1, 0) == -1)
+	if (request_check(rq, fields) == -1)
 		return -1;
-	if (rq->rq_fields[FIELD_LEVEL] != NULL) {
+	if (request_has(rq, "level")) {
 		if (request_level(rq, &level) == -1)
 			return -1;
 		REQUIRE(level < LOG_LVL_MAX);
 	}
 	if (request_session(rq, &session) == -1 ||
-	    request_policy(rq, &policy) == -1 ||
-	    request_name(rq, FIELD_WHOSE, &whose) == -1 ||
-	    request_name(rq, FIELD_ROLE, &role) == -1 ||
+	    request_name(rq, "policy", &policy) == -1 ||
+	    request_name(rq, "role", &role) == -1 ||
 	    request_kinds(rq, &kinds) == -1)
 		return -1;
-	REQUIRE(strlen(whose) <= NAME_LEN && strlen(role) <= NAME_LEN);
+	REQUIRE(strlen(role) <= NAME_LEN);
 	REQUIRE(strlen(session) <= NAME_LEN && strlen(policy) <= NAME_LEN);
 	REQUIRE(kinds != 0 && kinds < 1U << RECORD_KIND_MAX);
 	return 0;

@@ -1,23 +1,9 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
- * Fuzz target for tlsengine/dns.c.  The first byte says whether there is room
- * for a new name, the rest is a packet.  What comes out is read again here, by
- * a parser that shares nothing with the one under test.
+ * Fuzz target for tlsengine/dns/dns.c.  The first byte says whether there is
+ * room for a new name, the rest is a packet.  What comes out is read again
+ * here, by a parser that shares nothing with the one under test.
  */
 
 #include <stdint.h>
@@ -27,8 +13,8 @@
 
 #include "../../common/addr.h"
 #include "../../common/hostname.h"
-#include "../../tlsengine/dns.h"
-#include "../../tlsengine/names.h"
+#include "../../tlsengine/dns/dns.h"
+#include "../../tlsengine/dns/names.h"
 
 int	 LLVMFuzzerTestOneInput(const uint8_t *, size_t);
 
@@ -87,7 +73,9 @@ name(struct reader *rd, char text[256])
 static void
 require_way_back(const struct addr *ad, const char *given)
 {
-	static const uint8_t	 head[] = { 7, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0 };
+	static const uint8_t	 head[] = {
+		7, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0
+	};
 	uint8_t			 in[128], out[DNS_ANSWER_MAX];
 	char			 text[256];
 	struct dns_asked	 asked;

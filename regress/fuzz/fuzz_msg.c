@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * Fuzz target for common/msg.c.  The input is given to the decoder of every
@@ -41,30 +27,31 @@ require_inside(const uint8_t *data, size_t size, const void *part, size_t len)
 	REQUIRE(len <= (size_t)(data + size - p));
 }
 
-#define NUMBER(n)
-#define TEXT(n, max)							\
+#define U8(n)
+#define U16(n)
+#define U32(n)
+#define U64(n)
+#define STR(n, max)							\
 	REQUIRE(strlen(m->n) <= (max));					\
 	require_inside(data, size, m->n, strlen(m->n) + 1);
 #define BYTES(n, max)							\
 	REQUIRE(m->n.len <= (max));					\
 	require_inside(data, size, m->n.data, m->n.len);
-#define S(x)								\
+#define FIELDS(x, ...)							\
 static void								\
 require_##x(const union msg *u, const uint8_t *data, size_t size)	\
 {									\
 	const struct msg_##x	*m = &u->x;				\
 									\
 	(void)m, (void)data, (void)size;				\
-	FIELDS_##x(NUMBER, NUMBER, NUMBER, NUMBER, TEXT, BYTES)		\
+	__VA_ARGS__							\
 }
-MSG_STRUCTS(S)
-#undef S
+#include "../../common/msg_rows.h"
 
 static void	(*const require[MSG_MAX])(const union msg *, const uint8_t *,
 		    size_t) = {
-#define M(type, x, ...) [MSG_##type] = require_##x,
-	MSG_TABLE(M)
-#undef M
+#define MSG(type, x, ...) [MSG_##type] = require_##x,
+#include "../../common/msg_rows.h"
 };
 
 static void

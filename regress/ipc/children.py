@@ -1,19 +1,5 @@
 #!/usr/bin/env python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """The programs of the daemon, each alone, with us for its parent and peers.
 
@@ -30,10 +16,11 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-from msgtab import (FD_MARK, FILES, HEADER, NAMES, ROLES, TABLE,  # noqa: E402
-                    frame)
-
 TOP = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(TOP / "regress" / "lib"))
+from msgtab import (FD_MARK, FILES, HEADER, NAMES, ROLES, TABLE,  # noqa: E402
+                    VERSION, frame)
+
 LIBEXEC = pathlib.Path(os.environ.get("B", TOP / "build")) / "libexec"
 LIMIT_S = 20
 CHILD_FD = 3
@@ -54,6 +41,7 @@ WiUCNtKL/1HX0rNvAiEA8/1dfjjeZAJ5RnJsEWfis9yrLXuSXRKKflqDML3TDMc=
 """
 
 PROGRAMS = {
+    "controld": "CONTROLD",
     "policyd": "POLICYD",
     "recorder": "RECORDER",
     "dialer": "DIALER",
@@ -171,7 +159,8 @@ class Child(Channel):
             raise Failure(f"{error}: {err!r}") from None
 
     def boot(self, **values):
-        row = {"role": ROLES[f"ROLE_{PROGRAMS[self.role]}"], "log_level": 1,
+        row = {"version": VERSION, "log_level": 1,
+               "role": ROLES[f"ROLE_{PROGRAMS[self.role]}"],
                "session": SESSION if self.role == "tlsengine" else ""}
         self.send("BOOT", **{**row, **values})
 
@@ -189,8 +178,12 @@ class Child(Channel):
         """As little of a generation as this role accepts."""
         self.generation += 1
         self.send("CONF_BEGIN", generation=self.generation)
-        if self.role == "policyd":
+        if self.role == "controld":
             self.send("CONF_LIMITS", clients=4)
+            self.send("CONF_POLICY_NAME", name=POLICY)
+            self.send("CONF_SESSION", session=SESSION, policy=POLICY)
+        elif self.role == "policyd":
+            self.send("CONF_PENDING")
             self.send("CONF_POLICY", name=POLICY)
             self.send("CONF_SESSION", session=SESSION, policy=POLICY)
         elif self.role == "dialer":
@@ -214,9 +207,9 @@ class Child(Channel):
     def run(self):
         """To where it serves; the peer it cannot do without."""
         self.boot()
-        peer = self.connect("RECORDER" if self.role == "policyd" else
-                            "POLICYD")
-        if self.role == "tlsengine":
+        peer = self.connect({"policyd": "RECORDER", "k8sd": "CONTROLD"}.get(
+            self.role, "POLICYD"))
+        if self.role in ("tlsengine", "controld"):
             self.connect("RECORDER")
         self.offer()
         self.commit()
@@ -280,7 +273,7 @@ def at_run(child):
 
 
 LEVEL, CHANNEL = data("LOG_LEVEL", level=2), data("CHANNEL", peer=200)
-BOOT = data("BOOT", role=200)
+BOOT = data("BOOT", version=VERSION, role=200)
 
 # Name, when, the bytes, descriptors with them, what the log says.
 BAD = [
@@ -288,7 +281,8 @@ BAD = [
      "unknown message 4294967295"),
     ("boot_not_first", at_birth, message("LOG_LEVEL", LEVEL), 0,
      "LOG_LEVEL in state"),
-    ("boot_short", at_birth, message("BOOT", BOOT[:-1]), 0, "BOOT of"),
+    ("boot_short", at_birth, message("BOOT", data("BOOT")[:-1]), 0,
+     "BOOT of"),
     ("boot_long", at_birth, message("BOOT", TABLE["BOOT"].most() + b"x"), 0,
      "BOOT of"),
     ("boot_trailing", at_birth, message("BOOT", BOOT + b"\0"), 0,
@@ -384,6 +378,13 @@ def by_hand_argument(role):
 
 def by_hand_no_socket(role):
     by_hand(role, fd=0)
+
+
+def other_version(role):
+    with Child(role) as child:
+        child.boot(version="egressd 99")
+        child.end(3, f"this program is of {VERSION}, and who started it of "
+                  "egressd 99")
 
 
 def end_at_birth(role):
@@ -489,6 +490,7 @@ def cases(role):
     yield "by_hand", by_hand, ()
     yield "by_hand_argument", by_hand_argument, ()
     yield "by_hand_no_socket", by_hand_no_socket, ()
+    yield "other_version", other_version, ()
     yield "end_at_birth", end_at_birth, ()
     yield "end_at_setup", end_at_setup, ()
     yield "end_in_message", end_in_message, ()

@@ -1,19 +1,5 @@
 #!/usr/bin/python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """The engine alone, with us for its recorder: what it does without a credit,
 and what becomes of requests whose clients leave meanwhile."""
@@ -30,14 +16,11 @@ sys.path.insert(0, str(TOP / "regress" / "lib"))
 from case import Cases  # noqa: E402
 from children import CHILD_FD, TRUST, Child  # noqa: E402
 from gate import GOOD, Gate, get  # noqa: E402
-from msgtab import FILES, read_enum, read_header  # noqa: E402
+from msgtab import ENUMS, FILES  # noqa: E402
 from standin_h2 import StandinClient  # noqa: E402
 
-MSGTAB = read_header("msgtab.h")
-VERDICT = read_enum(MSGTAB, "VERDICT_ALLOW")
-RECORD = read_enum(MSGTAB, "RECORD_REQUEST_OPENED,")
-URL = read_enum(MSGTAB, "URL_HTTP,")
-PROTOCOL = read_enum(MSGTAB, "PROTOCOL_HTTP10")
+VERDICT, RECORD = ENUMS["verdict"], ENUMS["record_kind"]
+URL, PROTOCOL = ENUMS["url_scheme"], ENUMS["protocol"]
 LOOK = VERDICT["VERDICT_LOOK"]
 DENIED = RECORD["RECORD_REQUEST_DENIED"]
 FAILED = RECORD["RECORD_REQUEST_FAILED"]

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * The message table as tests see it, and samples of its messages.  Rows,
@@ -36,19 +22,18 @@ struct field {
 	size_t		 size;	/* of a number, else the largest */
 };
 
-#define NUMBER8(n)	{ FIELD_NUMBER, 1 },
-#define NUMBER16(n)	{ FIELD_NUMBER, 2 },
-#define NUMBER32(n)	{ FIELD_NUMBER, 4 },
-#define NUMBER64(n)	{ FIELD_NUMBER, 8 },
-#define TEXT(n, max)	{ FIELD_TEXT, max },
+#define U8(n)		{ FIELD_NUMBER, 1 },
+#define U16(n)		{ FIELD_NUMBER, 2 },
+#define U32(n)		{ FIELD_NUMBER, 4 },
+#define U64(n)		{ FIELD_NUMBER, 8 },
+#define STR(n, max)	{ FIELD_TEXT, max },
 #define BYTES(n, max)	{ FIELD_BYTES, max },
-#define S(x)								\
+#define FIELDS(x, ...)							\
 static const struct field layout_##x[] = {				\
-	FIELDS_##x(NUMBER8, NUMBER16, NUMBER32, NUMBER64, TEXT, BYTES)	\
+	__VA_ARGS__							\
 	{ FIELD_END, 0 }						\
 };
-MSG_STRUCTS(S)
-#undef S
+#include "msg_rows.h"
 
 static uint64_t
 take_number(const unsigned char **p, size_t size)
@@ -83,24 +68,23 @@ take_bytes(const unsigned char **p, const struct msg_bytes *mb)
 }
 
 /* Is this what those bytes say? */
-#define SAME8(n)	if (m->n != take_number(&p, 1)) return 0;
-#define SAME16(n)	if (m->n != take_number(&p, 2)) return 0;
-#define SAME32(n)	if (m->n != take_number(&p, 4)) return 0;
-#define SAME64(n)	if (m->n != take_number(&p, 8)) return 0;
-#define SAMETEXT(n, max) if (!take_text(&p, m->n)) return 0;
-#define SAMEBYTES(n, max) if (!take_bytes(&p, &m->n)) return 0;
-#define S(x)								\
+#define U8(n)		if (m->n != take_number(&p, 1)) return 0;
+#define U16(n)		if (m->n != take_number(&p, 2)) return 0;
+#define U32(n)		if (m->n != take_number(&p, 4)) return 0;
+#define U64(n)		if (m->n != take_number(&p, 8)) return 0;
+#define STR(n, max)	if (!take_text(&p, m->n)) return 0;
+#define BYTES(n, max)	if (!take_bytes(&p, &m->n)) return 0;
+#define FIELDS(x, ...)							\
 static int								\
 agrees_##x(const union msg *u, const unsigned char *p)			\
 {									\
 	const struct msg_##x	*m = &u->x;				\
 									\
 	(void)m, (void)p;						\
-	FIELDS_##x(SAME8, SAME16, SAME32, SAME64, SAMETEXT, SAMEBYTES)	\
+	__VA_ARGS__							\
 	return 1;							\
 }
-MSG_STRUCTS(S)
-#undef S
+#include "msg_rows.h"
 
 static const struct row {
 	const char		*name;
@@ -113,10 +97,9 @@ static const struct row {
 	int			(*agrees)(const union msg *,
 				    const unsigned char *);
 } rows[] = {
-#define M(type, x, from, to, fd, states)				\
+#define MSG(type, x, from, to, fd, states)				\
 	{ #type, MSG_##type, from, to, fd, states, layout_##x, agrees_##x },
-	MSG_TABLE(M)
-#undef M
+#include "msg_rows.h"
 };
 #define NROWS	(sizeof(rows) / sizeof(rows[0]))
 

@@ -1,25 +1,20 @@
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """The harness of Python tests: a line per case, nothing shared between them."""
 
+import atexit
 import functools
+import os
+import signal
 import subprocess
 import sys
 import traceback
+
+# A shell lets what it runs in the background ignore these, and whatever that
+# starts; a script that a case runs could then not even catch them.
+for number in (signal.SIGINT, signal.SIGQUIT):
+    if signal.getsignal(number) is signal.SIG_IGN:
+        signal.signal(number, signal.SIG_DFL)
 
 
 class Skip(Exception):
@@ -32,6 +27,20 @@ def run(argv, **kwargs):
     return subprocess.run([str(a) for a in argv], text=True, errors="replace",
                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                           stderr=subprocess.STDOUT, **kwargs)
+
+
+ended = []      # with this status, if all cases were run
+
+
+@atexit.register
+def leave():
+    """The last of what is done at the end.  Python would go on and take the
+    libraries away from threads that are in the middle of TLS, and at times die
+    of that."""
+    if ended:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(ended[0])
 
 
 class Cases:
@@ -67,4 +76,5 @@ class Cases:
                 text = " ".join(str(error).split()) or type(error).__name__
                 print(f"not ok {name}: {text[:600]}", flush=True)
                 traceback.print_exc(file=sys.stdout)
-        sys.exit(1 if failed else 0)
+        ended.append(1 if failed else 0)
+        sys.exit(ended[0])

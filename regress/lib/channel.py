@@ -1,85 +1,21 @@
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
-"""Our processes' channels, spoken from Python: common/msgtab.h is the table."""
+"""Our processes' channels, spoken from Python."""
 
-import pathlib
-import re
 import socket
 import struct
 
-TOP = pathlib.Path(__file__).resolve().parents[2]
-FD_MARK = 0x80000000
-NUMBERS = {"U8": "B", "U16": "H", "U32": "I", "U64": "Q"}
+from msgtab import ENUMS, FD_MARK, NAMES, TABLE, frame
 
-
-def read_table():
-    """Name to (number, fields), number to name; enums by their constants."""
-    text = (TOP / "common" / "msgtab.h").read_text().replace("\\\n", " ")
-    text = re.sub(r"/\*.*?\*/", " ", text, flags=re.S)
-    lists = {}
-    for match in re.finditer(r"#define FIELDS_(\w+)\([^)]*\)(.*)", text):
-        lists[match[1]] = re.findall(r"(U8|U16|U32|U64|STR|BYTES)\((\w+)",
-                                     match[2])
-    table = re.search(r"#define MSG_TABLE\(M\)(.*)", text)[1]
-    rows = re.findall(r"M\((\w+),\s*(\w+),", table)
-    types = {name: (number, lists[fields])
-             for number, (name, fields) in enumerate(rows, 1)}
-    constants = {}
-    for body in re.findall(r"enum \w+ \{([^}]*)\}", text):
-        for value, word in enumerate(re.findall(r"\w+", body)):
-            constants[word] = value
-    roles = (TOP / "common" / "role.h").read_text()
-    for value, word in enumerate(re.findall(r"\b(ROLE_\w+)", re.search(
-            r"enum role \{(.*?)\}", roles, re.S)[1])):
-        constants[word] = value
-    return types, {t[0]: n for n, t in types.items()}, constants
-
-
-TYPES, NAMES, C = read_table()
-
-
-def encode(name, values):
-    number, fields = TYPES[name]
-    data = b""
-    for kind, field in fields:
-        if kind in NUMBERS:
-            data += struct.pack(">" + NUMBERS[kind], values.get(field, 0))
-        else:
-            text = values.get(field, "")
-            text = text.encode() if isinstance(text, str) else text
-            data += struct.pack(">H", len(text)) + text
-            data += b"\0" if kind == "STR" else b""
-    return number, data
+# Constants of all enums.
+C = {word: value for enum in ENUMS.values() for word, value in enum.items()}
 
 
 def decode(number, data):
-    name = NAMES[number]
-    values = {}
-    for kind, field in TYPES[name][1]:
-        if kind in NUMBERS:
-            code = ">" + NUMBERS[kind]
-            values[field] = struct.unpack_from(code, data)[0]
-            data = data[struct.calcsize(code):]
-        else:
-            size = struct.unpack_from(">H", data)[0]
-            values[field] = data[2:2 + size].decode()
-            data = data[2 + size + (kind == "STR"):]
-    assert not data, f"{name}: {len(data)} bytes too many"
-    return name, values
+    row = NAMES[number]
+    return row.name, {
+        field: value if isinstance(value, int) else value.decode()
+        for field, value in row.decode(data).items()}
 
 
 class Message:
@@ -101,13 +37,12 @@ class Channel:
         self.fds = []
 
     def send(self, name, /, fd=None, **values):
-        number, data = encode(name, values)
-        size = 12 + len(data) | (FD_MARK if fd is not None else 0)
-        frame = struct.pack(">III", number, size, 0) + data
+        row = TABLE[name]
+        message = frame(row.number, row.encode(**values), fd is not None)
         if fd is None:
-            self.sock.sendall(frame)
+            self.sock.sendall(message)
         else:
-            socket.send_fds(self.sock, [frame], [fd])
+            socket.send_fds(self.sock, [message], [fd])
 
     def read(self, timeout):
         """The next message; None at the end, TimeoutError if none comes."""

@@ -1,18 +1,4 @@
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """A real child of egressd; its parent and policyd are stand-ins."""
 
@@ -28,6 +14,7 @@ import threading
 from case import Skip
 from channel import C, Channel
 from daemon import BUILD, WAIT_S, until
+from msgtab import VERSION
 
 
 def in_user_namespace():
@@ -103,8 +90,9 @@ class Child:
         self.dir.chmod(0o755)
         if os.geteuid() != 0 or in_user_namespace():
             uid = 0
-        self.send("BOOT", role=C[f"ROLE_{self.role.upper()}"], log_level=2,
-                  uid=uid, gid=uid, chroot=str(root) if uid else "")
+        self.send("BOOT", version=VERSION, log_level=2,
+                  role=C[f"ROLE_{self.role.upper()}"], uid=uid, gid=uid,
+                  chroot=str(root) if uid else "")
         self.send("CHANNEL", fd=self.policyd.other.fileno(),
                   peer=C["ROLE_POLICYD"])
 

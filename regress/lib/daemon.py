@@ -1,22 +1,10 @@
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """A private egressd for one test: started, known to be ready, ended."""
 
 import contextlib
+import fcntl
+import functools
 import hashlib
 import json
 import os
@@ -33,6 +21,7 @@ import tempfile
 import time
 
 from case import Skip
+from reasons import known
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("B", TOP / "build")).absolute()
@@ -82,7 +71,7 @@ def verify(lines, before=None):
     one; the records.  Only a gap may leave numbers out, and it says so."""
     records = []
     for line in lines:
-        record = json.loads(line)
+        record = known(json.loads(line))
         assert list(record)[0] == "seq" and list(record)[-1] == "prev", line
         if before is None:
             assert record["prev"] is None, f"the first line has a prev: {line}"
@@ -100,16 +89,30 @@ def verify(lines, before=None):
 given = set()
 
 
+@functools.cache
+def ports():
+    """A file that all tests on the machine share: byte n is locked by who has
+    port n, until its process ends."""
+    path = pathlib.Path(tempfile.gettempdir()) / "egressd-test-ports"
+    with contextlib.suppress(FileExistsError):
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC)
+        os.fchmod(fd, 0o666)
+        return fd
+    return os.open(path, os.O_RDWR | os.O_CLOEXEC)
+
+
 def free_port():
     """A port below those that the kernel gives to clients, and above those
     that stand for others in a configuration."""
+    locks = ports()
     while True:
         port = random.randrange(16000, 32000)
         if port in given:
             continue
         with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
+            fcntl.lockf(locks, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, port)
             given.add(port)
+            probe.bind(("127.0.0.1", port))
             return port
 
 
@@ -305,7 +308,7 @@ class Daemon(Started):
 
     def records(self):
         """The audit file, each line parsed."""
-        return [json.loads(line)
+        return [known(json.loads(line))
                 for line in self.audit.read_text().splitlines()]
 
     def verified(self):

@@ -1,18 +1,4 @@
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """The gate as a client meets it: connections to it, bytes in, answers out."""
 
@@ -28,6 +14,7 @@ import struct
 from case import run
 from daemon import BUILD, SANITIZED, WAIT_S, Daemon, until
 from origin import authority
+from reasons import known
 from standin_origin import StandinOrigin
 
 GOOD = "api.good.test"
@@ -242,7 +229,7 @@ class Gate(Daemon):
     def records(self):
         """Those that are whole; the last may be in the writing."""
         lines = self.audit.read_text().split("\n")[:-1]
-        return [json.loads(line) for line in lines]
+        return [known(json.loads(line)) for line in lines]
 
     def finals(self, **want):
         """Final records so far, whose request has these members."""

@@ -1,18 +1,4 @@
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """Stand-ins that speak HTTP/2, on either side of the gate: a thread keeps the
 connection going, callers wait.  Windows open as data is read, so one who does
@@ -126,9 +112,10 @@ class Stream:
 
 class Peer:
     """One end of a connection; serve(stream) gets a thread for each request
-    that comes."""
+    that comes.  It is among peers before the first one can come."""
 
-    def __init__(self, sock, client, serve=None, window=WINDOW, settings=()):
+    def __init__(self, sock, client, serve=None, window=WINDOW, settings=(),
+                 peers=None):
         self.sock, self.client, self.serve = sock, client, serve
         self.lock = threading.Condition(threading.RLock())
         self.streams, self.threads = {}, []
@@ -155,8 +142,13 @@ class Peer:
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         sock.setblocking(False)
         self.thread = threading.Thread(target=self.run, daemon=True)
-        self.flush()
-        self.thread.start()
+        # Whoever finds it among peers may join its thread, also of one whose
+        # other side has left before the first flush.
+        with self.lock:
+            if peers is not None:
+                peers.append(self)
+            self.flush()
+            self.thread.start()
 
     def __enter__(self):
         return self
@@ -425,9 +417,8 @@ class StandinH2Origin(StandinOrigin):
             self.context.set_alpn_protocols(list(alpn))
 
     def speak(self, connection):
-        peer = Peer(connection.sock, False, self.handler, **self.how)
-        self.peers.append(peer)
-        peer.thread.join()
+        Peer(connection.sock, False, self.handler, peers=self.peers,
+             **self.how).thread.join()
 
     def end(self):
         super().end()

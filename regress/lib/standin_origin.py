@@ -1,18 +1,4 @@
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
 """A stand-in for an origin: keeps every byte that it gets, and says what a
 case wants it to say, right or wrong."""
@@ -142,7 +128,7 @@ class StandinOrigin:
         self.listener = socket.create_server((address, port), backlog=128)
         self.port = self.listener.getsockname()[1]
         self.accepted = []      # by whom
-        self.own = set()        # of those, see others()
+        self.own = set()        # of those, see visits()
         self.connections = []
         self.failed = []        # handshakes
         self.threads = []
@@ -201,12 +187,17 @@ class StandinOrigin:
             connection.sock.close()
             connection.ended.set()
 
-    def others(self):
-        """The connections of all who had connected before this call: they are
-        accepted in their order."""
+    def visits(self):
+        """How many had connected before this call, if only to be closed again:
+        they are accepted in their order."""
         with socket.create_connection(self.listener.getsockname()) as mine:
             self.own.add(mine.getsockname())
             until("our own turn", lambda: mine.getsockname() in self.accepted)
+            return self.accepted.index(mine.getsockname()) - len(self.own) + 1
+
+    def others(self):
+        """The connections of all who had connected before this call."""
+        self.visits()
         until("all are known", lambda: len(self.connections) + len(
             self.failed) >= len(self.accepted))
         return [c for c in self.connections if c.peer not in self.own]

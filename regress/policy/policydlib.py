@@ -1,43 +1,26 @@
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
+# SPDX-License-Identifier: ISC
 
-"""policyd with us for its parent, engines, dialer, recorder and deciderd."""
+"""policyd with us for its parent, engines, dialer, recorder and deciderd; and a
+real controld beside it, for those who have control clients."""
 
 import json
+import os
 import pathlib
 import re
 import socket
 import sys
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(TOP / "regress" / "ipc"))
+sys.path[:0] = [str(TOP / "regress" / "ipc"), str(TOP / "regress" / "lib")]
 from children import LIMIT_S, Child  # noqa: E402
-from msgtab import ROLES, read_enum, read_header  # noqa: E402
+from msgtab import (ENUMS, POLICY_OPTIONS, ROLES,  # noqa: E402
+                    RULE_OPTIONS, options)
 
-MSGTAB, POLICY = read_header("msgtab.h"), read_header("policy.h")
-COND = read_enum(MSGTAB, "COND_HOST")
-ABOUT = read_enum(MSGTAB, "ABOUT_CONNECTION")
-URL = read_enum(MSGTAB, "URL_HTTP,")
-VERDICT = read_enum(MSGTAB, "VERDICT_ALLOW")
-SCOPE = read_enum(MSGTAB, "VERDICT_ONCE")
-ANSWER = read_enum(MSGTAB, "ANSWER_ALLOW")
-DECIDER = read_enum(MSGTAB, "DECIDER_AGENT")
-RECORD = read_enum(MSGTAB, "RECORD_REQUEST_OPENED,")
-CACHE = read_enum(POLICY, "CACHE_HOST")
-KIND = read_enum(POLICY, "RULE_ALLOW")
+COND, ABOUT = ENUMS["cond_kind"], ENUMS["about"]
+URL, VERDICT = ENUMS["url_scheme"], ENUMS["verdict"]
+SCOPE, ANSWER = ENUMS["verdict_scope"], ENUMS["answer_result"]
+DECIDER, RECORD = ENUMS["decider_kind"], ENUMS["record_kind"]
+CACHE, KIND = ENUMS["rule_cache"], ENUMS["rule_kind"]
 RULE_NONE = UNKNOWN = 0xffffffff
 NO_LIMIT = 0xffffffffffffffff
 
@@ -49,41 +32,59 @@ def rule(kind, hosts=(), **more):
 class Policyd(Child):
     """One that serves sessions of these policies."""
 
-    def __init__(self, policies, sessions, judges=("d",), pending=64):
+    def __init__(self, policies, sessions, deciders=("d",), pending=64):
         super().__init__("policyd")
         self.policies, self.sessions = policies, sessions
-        self.judges, self.pending = judges, pending
-        self.settings, self.redacts = {}, []
+        self.deciders, self.pending = deciders, pending
+        self.settings, self.redacts, self.control = {}, [], None
         self.boot()
         self.recorder = self.connect("RECORDER")
         self.dialer = self.connect("DIALER")
         self.deciderd = self.connect("DECIDERD")
 
+    def __exit__(self, *exc):
+        if self.control is not None:
+            self.control.__exit__(*exc)
+        super().__exit__(*exc)
+
+    def controld(self):
+        """Started when it is first needed."""
+        if self.control is None:
+            self.control = Controld(self)
+        return self.control
+
     def send_rule(self, index, kind, hosts, more):
         conditions = more.pop("conditions", [])
         self.send("CONF_RULE", index=index, kind=KIND["RULE_" + kind],
-                  **{"body": NO_LIMIT, **more})
+                  tcp=more.pop("tcp", 0))
+        for option in options("RULE", RULE_OPTIONS, more):
+            self.send("CONF_OPTION", **option)
         for host in hosts:
             self.send("CONF_COND", kind=COND["COND_HOST"], text=host)
         for cond, text, *value in conditions:
             self.send("CONF_COND", kind=COND[cond], text=text,
                       value=value[0] if value else "")
 
-    def send_judges(self):
+    def send_deciders(self):
         """Names, or names and what is unusual about them."""
-        for judge in self.judges:
-            name, more = (judge, {}) if isinstance(judge, str) else judge
-            self.send("CONF_JUDGE", name=name, **{
+        for decider in self.deciders:
+            name, more = (decider, {}) if isinstance(decider, str) else \
+                decider
+            self.send("CONF_DECIDER_NAME", name=name, **{
                 "kind": DECIDER["DECIDER_WEBHOOK"], "timeout_ms": 60000,
                 "concurrency": 8, **more})
 
     def prepare(self):
         self.generation += 1
         self.send("CONF_BEGIN", generation=self.generation)
-        self.send("CONF_LIMITS", clients=4, pending=self.pending)
-        self.send_judges()
+        self.send("CONF_PENDING", max=self.pending)
+        self.send_deciders()
         for name, rules in self.policies.items():
-            self.send("CONF_POLICY", name=name, **self.settings)
+            self.send("CONF_POLICY", name=name,
+                      allow=self.settings.get("allow", 0))
+            for option in options("POLICY", POLICY_OPTIONS, {
+                    k: v for k, v in self.settings.items() if k != "allow"}):
+                self.send("CONF_OPTION", **option)
             for i, (kind, hosts, more) in enumerate(rules):
                 self.send_rule(i, kind, hosts, dict(more))
             for redact in self.redacts:
@@ -96,6 +97,8 @@ class Policyd(Child):
         self.prepare()
         same(self.receive("CONF_ACK")["generation"], self.generation)
         self.commit()
+        if self.control is not None:
+            self.control.load()
         return self
 
     def engine(self, session="s1", instance=7, hello=True):
@@ -113,6 +116,37 @@ class Policyd(Child):
                   session=session)
         channel.handed_over()
         return channel
+
+
+class Controld(Child):
+    """A real one, wired to a real policyd and of the same configuration."""
+
+    def __init__(self, policyd):
+        super().__init__("controld")
+        self.policyd = policyd
+        self.boot()
+        self.recorder = self.connect("RECORDER")
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            self.send("CHANNEL", ours.fileno(), peer=ROLES["ROLE_POLICYD"])
+            policyd.send("CHANNEL", theirs.fileno(),
+                         peer=ROLES["ROLE_CONTROLD"])
+        self.load()
+
+    def load(self, listener=None):
+        """With a read-only control socket, perhaps."""
+        self.generation += 1
+        self.send("CONF_BEGIN", generation=self.generation)
+        if listener is not None:
+            self.send("CONF_CONTROL", os.dup(listener.fileno()), read_only=1)
+        self.send("CONF_LIMITS", clients=4)
+        for name, rules in self.policyd.policies.items():
+            self.send("CONF_POLICY_NAME", name=name, rules=len(rules))
+        for session, policy in self.policyd.sessions.items():
+            self.send("CONF_SESSION", session=session, policy=policy)
+        self.send("CONF_END", generation=self.generation)
+        same(self.receive("CONF_ACK")["generation"], self.generation)
+        self.commit()
 
 
 class Engine:
@@ -166,13 +200,13 @@ def short(answer):
 
 
 class Client:
-    """One that the parent hands to policyd, as it does in private daemons."""
+    """One that the parent hands to controld, as it does in private daemons."""
 
     def __init__(self, policyd, sock=None):
         self.sock = sock
         if sock is None:
             self.sock, other = socket.socketpair()
-            policyd.send("CLIENT", other.fileno())
+            policyd.controld().send("CLIENT", other.fileno())
             other.close()
         self.sock.settimeout(LIMIT_S)
         self.lines = self.sock.makefile("rb")

@@ -1,20 +1,5 @@
 #!/usr/bin/env python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
-
+# SPDX-License-Identifier: ISC
 
 """Profiles and homes of `egressctl run`: programs that live in their user's
 home, and what is kept of what they write there."""
@@ -134,7 +119,7 @@ def by_the_command(who):
                      "touch ~/.local/bin/x")
     done = agent(who, home)
     same(done.stdout.split(), ["{}", ".agent", ".agent.json", ".agentrc",
-                               ".local"], done.stderr)
+                               ".local", ".pki"], done.stderr)
     said, = [line for line in done.stderr.splitlines()
              if line.startswith("egressctl: profile")]
     same(said, "egressctl: profile agent: reads ~/.local/bin "
@@ -285,6 +270,58 @@ def planted(who):
     same(list(target.iterdir()), [])
 
 
+# How a home has a database of NSS before, and whose a sandbox sees then.
+NSS = {
+    "private": "ours", "kept": "ours", "kept_empty": "ours",
+    "kept_own": "theirs", "kept_link": "none", "kept_deep_link": "none",
+    "exposed": "theirs", "exposed_empty": "none",
+}
+
+
+def nss_of(home):
+    """What it has there, with the text of what is a file."""
+    return sorted((str(path.relative_to(home)),
+                   path.read_text() if path.is_file() else None)
+                  for path in home.rglob("*") if ".pki" in path.parts)
+
+
+@cases.each([f"{who}-{how}" for who in WHO for how in NSS])
+def nss(name):
+    """The session's is never left behind, and never in another's place."""
+    who, _, how = name.partition("-")
+    home, mine = home_with(who, PROFILE), here.fresh(who, "kept")
+    target = here.fresh(who, "target")
+    base = home if how.startswith("exposed") else mine
+    if how in ("kept_own", "exposed", "exposed_empty", "kept_empty"):
+        (base / ".pki" / "nssdb").mkdir(parents=True)
+    if NSS[how] == "theirs":
+        (base / ".pki" / "nssdb" / "cert9.db").write_text("theirs")
+    if how == "kept_link":
+        (mine / ".pki").symlink_to(target)
+    if how == "kept_deep_link":
+        (mine / ".pki").mkdir()
+        (mine / ".pki" / "nssdb").symlink_to(target)
+    own(who, base)
+    options = (["--home", mine] if how.startswith("kept") else
+               ["-X", home / ".pki"] if base == home else [])
+    have = nss_of(base)
+    for _ in range(2):
+        done = agent(who, home, *options, command=["sh", "-c", """
+cd ~/.pki/nssdb && test -e cert9.db || { echo none; exit; }
+cmp -s cert9.db /etc/egressd-trust/cert9.db || { cat cert9.db; exit; }
+cmp key4.db /etc/egressd-trust/key4.db &&
+    echo ours && echo more | tee new >>cert9.db
+"""])
+        same((done.returncode, done.stdout.strip()), (0, NSS[how]),
+             done.stderr)
+        same("has no place for .pki/nssdb" in done.stderr,
+             how.endswith("link"))
+    if how == "kept":
+        have = [(".pki", None), (".pki/nssdb", None)]
+    same(nss_of(base), have)
+    same(list(target.iterdir()), [])
+
+
 @cases.each(WHO)
 def link_of_an_earlier_run(who):
     """What one sandbox has put where it may write opens nothing to the next:
@@ -321,7 +358,7 @@ def project_of_that_name():
     (work / "agent").write_text("#!/bin/sh\nls -A ~\n")
     (work / "agent").chmod(0o755)
     done = agent(ME, home, command=["./agent"], work=work)
-    same(done.stdout.split(), [], done.stderr)
+    same(done.stdout.split(), [".pki"], done.stderr)
 
 
 @cases.case

@@ -1,20 +1,5 @@
 #!/usr/bin/env python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
-
+# SPDX-License-Identifier: ISC
 
 """`egressctl run`: a command in a sandbox, behind the gate."""
 
@@ -87,6 +72,25 @@ def denied(who):
     final, = of_kind(log, "request_denied")
     same((final["request"]["host"], final["reason"]),
          ("evil.test", "default_deny"))
+
+
+@cases.each(WHO)
+def deadline(who):
+    """All of the sandbox ends with its session, which has a record of it."""
+    conf, log = here.conf(who)
+    done = here.sh(who, conf, "setsid sleep 1000 & exec sleep 1000", "-t",
+                   "1s")
+    same(done.returncode, 124, done.stderr)
+    assert "the deadline of 1 s has passed" in done.stderr, done.stderr
+    same([(r["kind"], r["reason"]) for r in records(log)],
+         [("session_started", None), ("session_ended", "deadline")])
+
+
+@cases.each(("", "1", "s", "0s", "1w", "367d", "-1s", "1h2", "99999999d"))
+def bad_deadline(value):
+    done = here.run("user", "run", "-t", value, "--", "true")
+    same(done.returncode, 125)
+    assert f"-t {value}: wanted a time up to 366d" in done.stderr, done.stderr
 
 
 def refused_line(done):
@@ -509,6 +513,16 @@ def own_configuration(variable):
                     env=env)
     same((done.returncode, done.stdout), (0, "hi\n"), done.stderr)
     assert "session_ended" in kinds(log), log.read_text()
+    said = f"egressctl: configuration {conf}\n"
+    asked = ("test", "open", "GET", "https://a.test/")
+    named = here.run("user", "-f", conf, *asked, home=home, env=env)
+    done = here.run("user", *asked, home=home, env=env)
+    same((done.stderr, named.stderr), (said, ""))
+    same((done.returncode, done.stdout), (named.returncode, named.stdout))
+    assert done.stdout.startswith("verdict "), done.stdout
+    done = here.run("user", "replay", str(log), home=home, env=env)
+    same((done.returncode, done.stderr), (0, said))
+    same(done.stdout, "0 requests, 0 would change\n")
 
 
 @cases.case
@@ -519,10 +533,12 @@ def no_configuration():
     same(done.returncode, 125)
     for word in ("nobody listens on", ".config/egressd.conf", "policy \""):
         assert word in done.stderr, done.stderr
-    done = here.run("user", "test", "open", "GET", "https://a.test/")
+    home = here.fresh("user", "home")
+    done = here.run("user", "test", "open", "GET", "https://a.test/",
+                    home=home)
     same((done.returncode, done.stderr), (
         2, f"{etc}: Permission denied\negressctl: name your configuration "
-        "with -f\n"))
+        f"with -f, or write {home}/.config/egressd.conf\n"))
 
 
 @cases.case

@@ -1,20 +1,5 @@
 #!/usr/bin/env python3
-#
-# Copyright (c) 2026 The egressd authors
-#
-# Permission to use, copy, modify, and distribute this software for any
-# purpose with or without fee is hereby granted, provided that the above
-# copyright notice and this permission notice appear in all copies.
-#
-# THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
-# WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
-# MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
-# ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
-# WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
-# ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
-# OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
-#
-
+# SPDX-License-Identifier: ISC
 
 """session.start and session.wait, as any client of the control socket may use
 or misuse them."""
@@ -99,17 +84,17 @@ def sessions():
     return {s["session_id"]: s for s in daemon.ask("status")["sessions"]}
 
 
-POLICYD = daemon.processes()["policyd"]
+CONTROLD = daemon.processes()["controld"]
 
 
 def descriptors():
     if os.geteuid() != 0:
         raise Skip("only root can count the descriptors of a confined one")
-    return len(os.listdir(f"/proc/{POLICYD}/fd"))
+    return len(os.listdir(f"/proc/{CONTROLD}/fd"))
 
 
 def alone(client):
-    """How many descriptors policyd has with this client and no other."""
+    """How many descriptors controld has with this client and no other."""
     until("the others are gone",
           lambda: client.ask("status")["clients"] == 1)
     return descriptors()
@@ -136,6 +121,39 @@ def from_start_to_end():
     mine = [r for r in daemon.verified() if r["session_id"] == "a.b-c_1"]
     same([(r["kind"], r["reason"]) for r in mine],
          [("session_started", None), ("session_ended", None)])
+
+
+@cases.case
+def deadline():
+    """The session ends as a session: who waits is told, the record has it."""
+    with connect() as client, Box() as box, Box() as other:
+        client.ask("session.start", box.fd, session_id="short", deadline=1)
+        client.ask("session.start", other.fd, session_id="long",
+                   deadline=366 * 86400)
+        client.send({"id": 2, "op": "session.wait", "session_id": "short"})
+        same(client.read(), {"id": 2, "ok": True, "session_id": "short",
+                             "policy": "one", "reason": "deadline"})
+        same([n for n in sessions() if n in ("short", "long")], ["long"])
+        # Its name is free again, and the old deadline is not the new one's.
+        with Box() as again:
+            assert client.ask("session.start", again.fd,
+                              session_id="short")["ok"]
+            assert "short" in sessions()
+    gone("short")
+    gone("long")
+    mine = [r for r in daemon.verified() if r["session_id"] == "short"]
+    same([(r["kind"], r["reason"]) for r in mine][:3],
+         [("session_started", None), ("session_ended", "deadline"),
+          ("session_started", None)])
+
+
+@cases.each((0, -1, 366 * 86400 + 1, 1e18, 1.5, "1h"))
+def bad_deadline(value):
+    with connect() as client, Box() as box:
+        answer = client.ask("session.start", box.fd, deadline=value)
+        same(answer["error"]["code"], "bad_request")
+        assert answer["error"]["message"].startswith("deadline: wanted "), \
+            answer
 
 
 @cases.case

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * nghttp2 at the other end of a wire that is memory; see h2_pair.h.
@@ -246,7 +232,7 @@ peer_on_header(nghttp2_session *session, const nghttp2_frame *frame,
 	(void)session, (void)flags, (void)arg;
 	e->head_bytes += nlen + vlen;
 	if (nlen == 7 && memcmp(name, ":status", 7) == 0)
-		e->status = atoi((const char *)value);
+		e->status = (int)strtol((const char *)value, NULL, 10);
 	if (frame->headers.cat == NGHTTP2_HCAT_HEADERS && nlen == 5 &&
 	    memcmp(name, "x-sum", 5) == 0)
 		e->trailers++;

@@ -1,21 +1,7 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
- * One end of a connection as tlsengine/io.c has it, and its peer: the same
+ * One end of a connection as tlsengine/tls/io.c has it, and its peer: the same
  * TLS library with its wire in memory, so that a test says which bytes arrive;
  * and send(2) is ours, so that it says how many go.
  */
@@ -36,8 +22,8 @@
 #include <openssl/err.h>
 
 #include "tlsengine/blocks.h"
-#include "tlsengine/io.h"
-#include "tlsengine/mint.h"
+#include "tlsengine/tls/io.h"
+#include "tlsengine/tls/mint.h"
 
 #define NAME		"io.test"
 #define RECORD		16384

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /* Tests of common/hostname.c; the names are the attack battery's. */
 
@@ -70,6 +56,18 @@ TEST(normalises)
 	CHECK_STR(canon_str("123.test"), "123.test");
 	CHECK_STR(canon_str("0x7f.test"), "0x7f.test");
 	CHECK_STR(canon_str("a.0xzz"), "a.0xzz");
+}
+
+TEST(knows_its_own_form)
+{
+	CHECK(hostname_is_canon("a.good.test"));
+	CHECK(hostname_is_canon("192.0.2.1"));
+	CHECK(hostname_is_canon("2001:db8::1"));
+	CHECK(!hostname_is_canon("A.good.test"));
+	CHECK(!hostname_is_canon("a.good.test."));
+	CHECK(!hostname_is_canon("2001:DB8::1"));
+	CHECK(!hostname_is_canon("a b"));
+	CHECK(!hostname_is_canon(""));
 }
 
 TEST(refuses_nul)

@@ -1,20 +1,6 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
-/* Tests of tlsengine/jks.c, with a reader of its own and with Java's. */
+/* Tests of tlsengine/tls/jks.c, with a reader of its own and with Java's. */
 
 #include "test.h"
 
@@ -25,8 +11,8 @@
 
 #include <openssl/evp.h>
 
-#include "tlsengine/jks.h"
-#include "tlsengine/mint.h"
+#include "tlsengine/tls/jks.h"
+#include "tlsengine/tls/mint.h"
 
 #define PASSWORD	"changeit"
 #define CREATED		1767323045	/* 2026-01-02T03:04:05Z */

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /* Tests of common/jsonw.c. */
 
@@ -137,7 +123,7 @@ TEST(deceptive_is_escaped)
 	check_string("\xd8\x9c\xe2\x80\x8f", 5, "\"\\u061c\\u200f\"");
 }
 
-/* ATTACKS K: what takes no room, or the room of a space, or is a tag. */
+/* The battery, part K: what takes no room, or that of a space, or is a tag. */
 TEST(unseen_is_escaped)
 {
 	static const struct {
@@ -145,7 +131,7 @@ TEST(unseen_is_escaped)
 	} cases[] = {
 		{ "a\xe2\x80\x8b" "b", "\"a\\u200bb\"" },	/* zero width */
 		{ "\xef\xbb\xbf", "\"\\ufeff\"" },
-		{ "\xe2\x81\xa0", "\"\\u2060\"" },		/* word joiner */
+		{ "\xe2\x81\xa0", "\"\\u2060\"" },	/* word joiner */
 		{ "\xc2\xad", "\"\\u00ad\"" },
 		{ "\xc2\xa0", "\"\\u00a0\"" },
 		{ "\xe3\x80\x80", "\"\\u3000\"" },
@@ -305,7 +291,8 @@ TEST(bytes_can_be_recovered)
 {
 	/* Bytes that start, continue and break sequences come up often. */
 	static const uint8_t	 likely[] = { 0xc2, 0xe2, 0xee, 0xef, 0xf0,
-	    0xf3, 0xf4, 0xed, 0x80, 0xa0, 0x9f, 0xa8, 0xbe, 0xbf, '"', '\\', 0 };
+	    0xf3, 0xf4, 0xed, 0x80, 0xa0, 0x9f, 0xa8, 0xbe, 0xbf, '"', '\\',
+	    0 };
 	struct jsonw		 w;
 	uint8_t			 in[64], back[sizeof(in) * 6];
 	const char		*doc;

@@ -1,20 +1,8 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
-/* Tests of tlsengine/mint.c and mint_warm.c: TLS with the library as client. */
+/* Tests of tlsengine/tls/mint.c and mint_warm.c: TLS, the library as client. */
+
+#include <sys/time.h>
 
 #include "test.h"
 
@@ -32,7 +20,7 @@
 #include <openssl/x509v3.h>
 
 #include "common/hostname.h"
-#include "tlsengine/mint.h"
+#include "tlsengine/tls/mint.h"
 
 #define HOUR	3600L
 #define DAY	(24 * HOUR)
@@ -50,6 +38,19 @@ time(time_t *t)
 	if (t != NULL)
 		*t = ts.tv_sec;
 	return ts.tv_sec;
+}
+
+/* OpenSSL 3.5 tells the time of a session by this one. */
+int
+gettimeofday(struct timeval *restrict tv, void *restrict zone)
+{
+	struct timespec	 ts;
+
+	(void)zone;
+	clock_gettime(CLOCK_REALTIME, &ts);
+	tv->tv_sec = ts.tv_sec + clock_offset;
+	tv->tv_usec = ts.tv_nsec / 1000;
+	return 0;
 }
 
 /* One server, one client, and the wire between them. */

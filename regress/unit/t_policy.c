@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * Tests of common/policy.c, tables of rules in the words of egressd.conf.
@@ -22,7 +8,7 @@
 
 #include "hostname.h"
 
-#include "../../parent/conf.h"
+#include "conf/conf.h"
 
 static struct policy_verdict	 pv;
 
@@ -31,6 +17,7 @@ static struct policy *
 make(const char *rules)
 {
 	struct conf_errors	 errs = { .ce_count = 0 };
+	struct conf_policy	*cp;
 	struct policy		*pl;
 	struct config		*cf;
 	char			 text[4096];
@@ -39,7 +26,9 @@ make(const char *rules)
 	    "policy \"p\" {\n%s\n}\n", rules);
 	if ((cf = conf_parse_buffer("t", text, strlen(text), &errs)) == NULL)
 		test_end(TEST_FAILED, "%s", errs.ce_msg[0]);
-	pl = conf_policy_compile(conf_policy_find(cf, "p"));
+	cp = TAILQ_FIRST(&cf->cf_policies);
+	pl = cp->cp_policy;
+	cp->cp_policy = NULL;
 	policy_ready(pl);
 	conf_free(cf);
 	return pl;

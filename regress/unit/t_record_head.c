@@ -1,24 +1,11 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /* Heads that are cut, and what is known of the body that follows. */
 
 #include <stdio.h>
 
 #include "../../recorder/recorder.h"
+#include "../../tlsengine/http/h1.h"
 #include "test.h"
 
 #define CUT	256
@@ -58,6 +45,13 @@ TEST(type_of_a_remembered_head)
 	CHECK_INT(media("application/json", SIZE_MAX), MEDIA_JSON);
 	CHECK_INT(media("application/json", SIZE_MAX), MEDIA_JSON);
 	CHECK_INT(media("text/plain", SIZE_MAX), MEDIA_OTHER);
+}
+
+/* An engine lets through no head of which the recorder drops lines. */
+TEST(lines_of_any_head)
+{
+	CHECK_INT(H1_FIELDS_MAX <= FIELDS_MAX, 1);
+	CHECK_INT(H1_HEAD_MAX <= FIELDS_LEN, 1);
 }
 
 TEST_MAIN("record_head")

@@ -1,26 +1,25 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
-/* Tests of policyd/request.c. */
+/* Tests of controld/request.c. */
 
 #include "test.h"
 
-#include "../../policyd/policyd.h"
+#include "../../controld/controld.h"
 
-#define ALL	((1U << FIELD_MAX) - 1)
+static const struct field all[] = {
+	{ "level", FIELD_STRING, MAY },
+	{ "session_id", FIELD_STRING, MAY },
+	{ "kinds", FIELD_STRINGS_SOME, MAY },
+	{ "map", FIELD_STRING_MAP, MAY },
+	{ "list", FIELD_STRINGS, MAY },
+	{ "yes", FIELD_BOOLEAN, MAY },
+	{ "number", FIELD_INTEGER, MAY },
+	{ NULL, 0, 0 }
+};
+static const struct field level_only[] = {
+	{ "level", FIELD_STRING, MUST },
+	{ NULL, 0, 0 }
+};
 
 static struct request	 rq;
 
@@ -34,7 +33,7 @@ parse(const char *line)
 static int
 parse_whole(const char *line)
 {
-	return parse(line) == -1 ? -1 : request_check(&rq, ALL, 0);
+	return parse(line) == -1 ? -1 : request_check(&rq, all);
 }
 
 TEST(id)
@@ -138,6 +137,15 @@ TEST(bad_request)
 		    "kinds: wanted an array of strings, not empty" },
 		{ "{\"op\":\"x\",\"kinds\":[\"gap\",1]}",
 		    "kinds: wanted an array of strings, not empty" },
+		{ "{\"op\":\"x\",\"map\":{\"a\":\"1\",\"a\":\"2\"}}",
+		    "map: wanted an object of strings, no name twice" },
+		{ "{\"op\":\"x\",\"list\":[1]}",
+		    "list: wanted an array of strings" },
+		{ "{\"op\":\"x\",\"yes\":1}", "yes: wanted a boolean" },
+		{ "{\"op\":\"x\",\"level\":\"a\",\"level\":\"b\"}",
+		    "level: given twice" },
+		{ "{\"op\":\"x\",\"session\":\"a\"}",
+		    "session: no such field" },
 	};
 	size_t	 i;
 
@@ -159,12 +167,27 @@ TEST(an_error_keeps_the_id)
 TEST(fields_of_an_operation)
 {
 	CHECK_INT(parse("{\"op\":\"x\",\"level\":\"info\"}"), 0);
-	CHECK_INT(request_check(&rq, 0, 0), -1);
-	CHECK_STR(rq.rq_message, "level: not a field of x");
+	CHECK_INT(request_check(&rq, NULL), -1);
+	CHECK_STR(rq.rq_stray, "level");
 	CHECK_INT(parse("{\"op\":\"x\"}"), 0);
-	CHECK_INT(request_check(&rq, 0, 1U << FIELD_LEVEL), -1);
+	CHECK_INT(request_check(&rq, level_only), -1);
 	CHECK_STR(rq.rq_message, "level: wanted a string");
-	CHECK_INT(request_check(&rq, 1U << FIELD_LEVEL, 0), 0);
+	CHECK_INT(parse("{\"op\":\"x\"}"), 0);
+	CHECK_INT(request_check(&rq, all), 0);
+	CHECK(field_known(all, "level") && !field_known(all, "id"));
+	CHECK(!field_known(NULL, "level"));
+}
+
+TEST(values)
+{
+	CHECK_INT(parse_whole("{\"op\":\"x\",\"yes\":true,\"number\":7}"),
+	    0);
+	CHECK(request_is(&rq, "yes") && request_has(&rq, "yes"));
+	CHECK(request_number(&rq, "number") == 7);
+	CHECK_STR(request_text(&rq, "level"), "");
+	CHECK(!request_has(&rq, "list"));
+	CHECK_INT(parse_whole("{\"op\":\"x\",\"yes\":false}"), 0);
+	CHECK(!request_is(&rq, "yes") && request_has(&rq, "yes"));
 }
 
 TEST(level)

@@ -1,18 +1,4 @@
-/*
- * Copyright (c) 2026 The egressd authors
- *
- * Permission to use, copy, modify, and distribute this software for any
- * purpose with or without fee is hereby granted, provided that the above
- * copyright notice and this permission notice appear in all copies.
- *
- * THE SOFTWARE IS PROVIDED "AS IS" AND THE AUTHOR DISCLAIMS ALL WARRANTIES
- * WITH REGARD TO THIS SOFTWARE INCLUDING ALL IMPLIED WARRANTIES OF
- * MERCHANTABILITY AND FITNESS. IN NO EVENT SHALL THE AUTHOR BE LIABLE FOR
- * ANY SPECIAL, DIRECT, INDIRECT, OR CONSEQUENTIAL DAMAGES OR ANY DAMAGES
- * WHATSOEVER RESULTING FROM LOSS OF USE, DATA OR PROFITS, WHETHER IN AN
- * ACTION OF CONTRACT, NEGLIGENCE OR OTHER TORTIOUS ACTION, ARISING OUT OF
- * OR IN CONNECTION WITH THE USE OR PERFORMANCE OF THIS SOFTWARE.
- */
+/* SPDX-License-Identifier: ISC */
 
 /*
  * A harness for unit tests, included by one file per program:
@@ -81,11 +67,12 @@ test_show(const void *data, size_t len)
 
 	if (data == NULL)
 		return "NULL";
-	n = (size_t)sprintf(text, "\"");
+	n = (size_t)snprintf(text, sizeof(texts[0]), "\"");
 	for (i = 0; i < len && i < 64; i++)
-		n += (size_t)sprintf(text + n, bytes[i] >= ' ' &&
-		    bytes[i] < 0x7f ? "%c" : "\\x%02x", bytes[i]);
-	sprintf(text + n, i < len ? "\"..." : "\"");
+		n += (size_t)snprintf(text + n, sizeof(texts[0]) - n,
+		    bytes[i] >= ' ' && bytes[i] < 0x7f ? "%c" : "\\x%02x",
+		    bytes[i]);
+	snprintf(text + n, sizeof(texts[0]) - n, i < len ? "\"..." : "\"");
 	return text;
 }
 

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: ISC */
+
+/*
+ * The life of a session and of its engine.
+ */
+
+/*
+ * A session for a sandbox whose box is at the other end of the descriptor.
+ * number is controld's, and no other session has it meanwhile.  told: whoever
+ * made the sandbox has said which variables its command has; the environment
+ * is their names.
+ */
+MSG(SESSION_ASK, session_ask, R_CONTROLD, R_PARENT, FD_MUST, S_WORK)
+FIELDS(session_ask, U32(number) STR(session, NAME_LEN) STR(policy, NAME_LEN)
+    U8(told) STR(environment, ENVIRONMENT_LEN))
+
+/* The session's time is over: its engine is to end. */
+MSG(SESSION_STOP, session_stop, R_CONTROLD, R_PARENT, FD_NEVER, S_WORK)
+FIELDS(session_stop, U32(number))
+
+/* Its engine runs, or it will never run. */
+MSG(SESSION_DONE, session_done, R_PARENT, R_CONTROLD, FD_NEVER, S_WORK)
+FIELDS(session_done, U32(number) U8(ok) STR(text, PATH_LEN))
+
+/*
+ * The same session, for policyd: before the channel to its engine, and when
+ * the engine has ended, or is about to as its time is over.  policyd tells
+ * controld why that was.
+ */
+MSG(SESSION_OPEN, session_ask, R_PARENT, R_POLICYD, FD_NEVER, S_WORK)
+
+MSG(SESSION_CLOSE, session_close, R_PARENT, R_POLICYD, FD_NEVER, S_WORK)
+FIELDS(session_close, U32(number) U8(overdue))
+
+MSG(SESSION_ENDED, session_ended, R_POLICYD, R_CONTROLD, FD_NEVER, S_OPEN)
+FIELDS(session_ended, U32(number) STR(reason, PATH_LEN))
+
+MSG(ENGINE_HELLO, generation, R_ENGINE, R_POLICYD, FD_NEVER, S_OPEN)
+
+/* The CA: fingerprint in hexadecimal, end in seconds since the epoch. */
+MSG(ENGINE_CA, engine_ca, R_ENGINE, R_POLICYD, FD_NEVER, S_OPEN)
+FIELDS(engine_ca, STR(sha256, FINGERPRINT_LEN) U64(not_after))
+
+MSG(ENGINE_BYE, empty, R_ENGINE, R_POLICYD, FD_NEVER, S_OPEN)
+
+/* The certificate of a session's CA, as PEM and as a Java key store. */
+MSG(ENGINE_TRUST, engine_trust, R_ENGINE, R_PARENT, FD_NEVER, S_COMMIT)
+FIELDS(engine_trust, STR(ca, 4096) BYTES(java, 4096))
+
+MSG(ENGINE_BAD, engine_bad, R_POLICYD | R_RECORDER | R_DIALER, R_PARENT,
+    FD_NEVER, S_WORK)
+FIELDS(engine_bad, U32(instance) STR(why, PATH_LEN))

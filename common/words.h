@@ -1,0 +1,299 @@
+/* SPDX-License-Identifier: ISC */
+
+/*
+ * Numbers that stand for something, in messages and in the configuration, and
+ * the word for each where it has one.  A list has both, so that every process
+ * and egressctl spell them alike:
+ *
+ *	W(constant, "word")
+ *
+ * unfolds to the enum, to x_words[] with NULL at the end, to x_name(), which
+ * is NULL for a number that is none, and to x_find(), which is -1 for a word
+ * that is none.  A number that comes from a peer is checked against its _MAX.
+ */
+
+#ifndef WORDS_H
+#define WORDS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define WORD_CONSTANT(constant, word)	constant,
+#define WORD_FUNCTIONS(x)						\
+extern const char *const x##_words[];					\
+const char	*x##_name(uint32_t);					\
+int		 x##_find(const char *);
+
+/* "a, b or c", for messages about a word that is none of them. */
+void	 words_join(const char *const *, char *, size_t);
+
+/* In order of severity. */
+#define LOG_LEVELS(W) \
+	W(LOG_LVL_ERROR, "error") \
+	W(LOG_LVL_WARN, "warn") \
+	W(LOG_LVL_INFO, "info") \
+	W(LOG_LVL_DEBUG, "debug") \
+	W(LOG_LVL_TRACE, "trace") /* every message, by its name */
+enum log_level { LOG_LEVELS(WORD_CONSTANT) LOG_LVL_MAX };
+WORD_FUNCTIONS(log_level)
+
+#define URL_SCHEMES(W) \
+	W(URL_HTTP, "http") \
+	W(URL_HTTPS, "https") \
+	W(URL_TCP, "tcp") /* not looked into */
+enum url_scheme { URL_SCHEMES(WORD_CONSTANT) URL_SCHEME_MAX };
+WORD_FUNCTIONS(url_scheme)
+
+#define PROTOCOLS(W) \
+	W(PROTOCOL_HTTP10, "http/1.0") \
+	W(PROTOCOL_HTTP11, "http/1.1") \
+	W(PROTOCOL_H2, "h2") \
+	W(PROTOCOL_TCP, "tcp") \
+	W(PROTOCOL_UDP, "udp") \
+	W(PROTOCOL_ICMP, "icmp") \
+	W(PROTOCOL_OTHER, "other") \
+	W(PROTOCOL_TLS, "tls") /* it never came to HTTP */
+enum protocol { PROTOCOLS(WORD_CONSTANT) PROTOCOL_MAX };
+WORD_FUNCTIONS(protocol)
+
+/* ---- policies ------------------------------------------------------------ */
+
+#define RULE_KINDS(W) \
+	W(RULE_ALLOW, "allow") \
+	W(RULE_DENY, "deny") \
+	W(RULE_PASS, "pass") \
+	W(RULE_DECIDE, "decide") \
+	W(RULE_NARROW, "narrow")
+enum rule_kind { RULE_KINDS(WORD_CONSTANT) RULE_KIND_MAX };
+WORD_FUNCTIONS(rule_kind)
+
+#define RULE_SCHEMES(W) \
+	W(SCHEME_ANY, "any") \
+	W(SCHEME_HTTP, "http") \
+	W(SCHEME_HTTPS, "https")
+enum rule_scheme { RULE_SCHEMES(WORD_CONSTANT) SCHEME_MAX };
+WORD_FUNCTIONS(rule_scheme)
+
+#define RULE_CACHES(W) \
+	W(CACHE_HOST, "host") /* per session and host */ \
+	W(CACHE_REQUEST, "request") \
+	W(CACHE_OFF, "off")
+enum rule_cache { RULE_CACHES(WORD_CONSTANT) CACHE_MAX };
+WORD_FUNCTIONS(rule_cache)
+
+/* How a refusal looks to the client. */
+#define POLICY_REFUSES(W) \
+	W(REFUSE_403, "403") \
+	W(REFUSE_RESET, "reset") \
+	W(REFUSE_ALERT, "alert")
+enum policy_refuse { POLICY_REFUSES(WORD_CONSTANT) REFUSE_MAX };
+WORD_FUNCTIONS(policy_refuse)
+
+/* What happens when records cannot be written. */
+#define POLICY_FULLS(W) \
+	W(FULL_DENY, "deny") \
+	W(FULL_GAP, "gap")
+enum policy_full { POLICY_FULLS(WORD_CONSTANT) FULL_MAX };
+WORD_FUNCTIONS(policy_full)
+
+/* What is hidden in records and questions. */
+#define REDACT_KINDS(W) \
+	W(REDACT_HEADER, "header") \
+	W(REDACT_QUERY, "query") \
+	W(REDACT_FIELD, "field") /* of a body: JSON, forms */
+enum redact_kind { REDACT_KINDS(WORD_CONSTANT) REDACT_KIND_MAX };
+WORD_FUNCTIONS(redact_kind)
+
+#define VERDICTS(W) \
+	W(VERDICT_ALLOW, "allow") \
+	W(VERDICT_DENY, "deny") \
+	W(VERDICT_LOOK, "look") /* of a connection: read it, then ask again */
+enum verdict { VERDICTS(WORD_CONSTANT) VERDICT_MAX };
+WORD_FUNCTIONS(verdict)
+
+/* For what else the verdict holds, until the generation changes. */
+#define VERDICT_SCOPES(W) \
+	W(VERDICT_ONCE, "once") \
+	W(VERDICT_HOST, "host") /* session, host, port and scheme */
+enum verdict_scope { VERDICT_SCOPES(WORD_CONSTANT) VERDICT_SCOPE_MAX };
+WORD_FUNCTIONS(verdict_scope)
+
+#define RULE_NONE	UINT32_MAX	/* the default decided */
+
+/* ---- deciders ------------------------------------------------------------ */
+
+#define DECIDER_KINDS(W) \
+	W(DECIDER_AGENT, "agent") \
+	W(DECIDER_WEBHOOK, "webhook") \
+	W(DECIDER_EXEC, "exec") \
+	W(DECIDER_SOCKET, "socket") \
+	W(DECIDER_OPERATOR, "operator") /* policyd's own: a person answers */
+enum decider_kind { DECIDER_KINDS(WORD_CONSTANT) DECIDER_KIND_MAX };
+WORD_FUNCTIONS(decider_kind)
+
+#define DECIDER_APIS(W) \
+	W(API_ANTHROPIC, "anthropic") \
+	W(API_OPENAI, "openai")
+enum decider_api { DECIDER_APIS(WORD_CONSTANT) API_MAX };
+WORD_FUNCTIONS(decider_api)
+
+/* How a model is made to give a decision. */
+#define DECIDER_FORMS(W) \
+	W(FORM_AUTO, "auto") /* as a schema, or as the API can do it */ \
+	W(FORM_SCHEMA, "schema") \
+	W(FORM_JSON, "json") /* an object of its own making */ \
+	W(FORM_TOOL, "tool") /* which it has to call */
+enum decider_form { DECIDER_FORMS(WORD_CONSTANT) FORM_MAX };
+WORD_FUNCTIONS(decider_form)
+
+#define DECISIONS(W) \
+	W(ANSWER_ALLOW, "allow") \
+	W(ANSWER_DENY, "deny") \
+	W(ANSWER_UNSURE, "unsure") /* the next decider of the chain says */
+enum answer_result {
+	DECISIONS(WORD_CONSTANT)
+	ANSWER_TIMEOUT,
+	ANSWER_ERROR,		/* it could not be asked */
+	ANSWER_BAD_RETURN,	/* what it said is no answer */
+	ANSWER_RESULT_MAX
+};
+WORD_FUNCTIONS(decision)
+
+/* ---- records ------------------------------------------------------------- */
+
+#define RECORD_KINDS(W) \
+	W(RECORD_REQUEST_OPENED, "request_opened") \
+	W(RECORD_REQUEST_ALLOWED, "request_allowed") \
+	W(RECORD_REQUEST_DENIED, "request_denied") \
+	W(RECORD_REQUEST_CLOSED, "request_closed") \
+	W(RECORD_REQUEST_FAILED, "request_failed") \
+	W(RECORD_DECIDER_FAILURE, "decider_failure") \
+	W(RECORD_SESSION_STARTED, "session_started") \
+	W(RECORD_SESSION_ENDED, "session_ended") \
+	W(RECORD_CONNECTION_REFUSED, "connection_refused") \
+	W(RECORD_NAME_ASKED, "name_asked") \
+	W(RECORD_GAP, "gap") \
+	W(RECORD_FILE_OPENED, "file_opened")
+enum record_kind { RECORD_KINDS(WORD_CONSTANT) RECORD_KIND_MAX };
+WORD_FUNCTIONS(record_kind)
+
+/* ---- numbers without a word ---------------------------------------------- */
+
+/* Kinds of CONF_FILE. */
+enum file_kind {
+	FILE_KEY,
+	FILE_PROMPT,
+	FILE_TRUST,
+	FILE_KUBECONFIG,
+	FILE_TOKEN,
+	FILE_CERTIFICATE,
+	FILE_PASSWORD,
+	FILE_KIND_MAX
+};
+
+enum listen_kind {
+	LISTEN_TCP,		/* everything but DNS */
+	LISTEN_DNS_UDP,
+	LISTEN_DNS_TCP,
+	LISTEN_NFLOG,		/* what the fence refused */
+	LISTEN_KIND_MAX
+};
+
+#define BOX_LISTENERS	16	/* of a sandbox, all kinds together */
+
+enum trust_kind {
+	TRUST_CA,		/* the session's CA, PEM */
+	TRUST_BUNDLE,		/* the public bundle and the CA, PEM */
+	TRUST_JAVA,		/* the CA as a Java key store */
+	TRUST_NSS_CERTS,	/* the CA as an NSS database, cert9.db */
+	TRUST_NSS_KEYS,		/* and key4.db, without which it is not read */
+	TRUST_KIND_MAX
+};
+
+#define REFUSALS_TOLD	8	/* places of a session; more are counted */
+
+enum about {
+	ABOUT_CONNECTION,	/* before anything is read: tcp, pass */
+	ABOUT_REQUEST,
+	QUESTION_MAX
+};
+
+/* Kinds of OPEN_ASK: what the parent opens, by whose name. */
+enum open_kind {
+	OPEN_DECIDER_PROGRAM,
+	OPEN_DECIDER_SOCKET,
+	OPEN_CLUSTER_TOKEN,	/* anew each time: it is replaced */
+	OPEN_KIND_MAX
+};
+
+enum dial_failure {
+	DIAL_ADDRESS_REFUSED,	/* by the address policy */
+	DIAL_UNREACHABLE,	/* no such name, no answer, refused */
+	DIAL_FAILURE_MAX
+};
+
+enum socket_kind {
+	SOCKET_TCP4,
+	SOCKET_TCP6,
+	SOCKET_UDP4,
+	SOCKET_UDP6,
+	SOCKET_KIND_MAX
+};
+
+/* Answers of RELOAD_DONE. */
+enum reload_result {
+	RELOAD_OK,
+	RELOAD_BAD_CONF,
+	RELOAD_REFUSED,
+	RELOAD_BUSY,
+	RELOAD_RESULT_MAX
+};
+
+/* Of STATE_SESSION: a session outlives its engines. */
+#define SESSION_STATES(W) \
+	W(SESSION_WAITING, "waiting") /* for an engine */ \
+	W(SESSION_STARTING, "starting") /* until the engine says hello */ \
+	W(SESSION_RUNNING, "running")
+enum session_state { SESSION_STATES(WORD_CONSTANT) SESSION_STATE_MAX };
+WORD_FUNCTIONS(session_state)
+
+/* Of STATE_DECIDER: whether it is asked. */
+#define BREAKER_STATES(W) \
+	W(BREAKER_CLOSED, "closed") \
+	W(BREAKER_OPEN, "open") /* not asked, as it fails */ \
+	W(BREAKER_PROBING, "probing") /* asked once, to see */
+enum breaker_state { BREAKER_STATES(WORD_CONSTANT) BREAKER_STATE_MAX };
+WORD_FUNCTIONS(breaker_state)
+
+/* What LIST_ASK asks for. */
+enum list_kind {
+	LIST_PENDING,		/* questions that wait for a person */
+	LIST_CACHE,		/* answers that sessions keep */
+	LIST_KIND_MAX
+};
+
+/* Of CONTROL_DONE. */
+enum control_result {
+	CONTROL_OK,
+	CONTROL_NONE,		/* no such session or question */
+	CONTROL_TOO_MUCH,
+	CONTROL_RESULT_MAX
+};
+
+/* Of INQUIRY_ASKED. */
+enum inquiry_result {
+	INQUIRY_ASKED,
+	INQUIRY_UNKNOWN,	/* no such decider */
+	INQUIRY_PERSON,		/* who cannot be asked like that */
+	INQUIRY_TOO_LONG,
+	INQUIRY_BUSY,
+	INQUIRY_RESULT_MAX
+};
+
+/*
+ * Numbers of questions to deciderd are policyd's; those of inquiries are
+ * controld's cookies, which leave the highest bit free, with that bit.
+ */
+#define INQUIRY_BIT	UINT32_C(0x80000000)
+
+#endif /* WORDS_H */

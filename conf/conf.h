@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: ISC */
+
+/*
+ * The configuration as whoever has read egressd.conf(5) holds it: the parent,
+ * and egressctl for its own ends.  Every other process gets a slice of it,
+ * encoded field by field.
+ *
+ * A configuration is made whole by conf_parse() and read-only from then on;
+ * all its memory, names and lists included, belongs to it and goes with
+ * conf_free().  A text that was not given is NULL, a number that was not
+ * given has its default unless its comment says otherwise.  Times are in
+ * milliseconds, sizes in bytes, ports in host order.  Lists keep the order of
+ * the file, and an object's index is its place in its list, from 0.
+ */
+
+#ifndef CONF_H
+#define CONF_H
+
+#include <sys/types.h>
+#include <sys/queue.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "addr.h"
+#include "decider.h"
+#include "log.h"
+#include "policy.h"
+
+#define DECIDER_HEADERS_MAX	16	/* besides those that we send */
+#define CONF_NAME_MAX		64	/* bytes in the name of an object */
+#define CONF_ERRORS_MAX		32	/* messages kept from one run */
+
+/* Where something was written; p_file lives as long as the configuration. */
+struct conf_pos {
+	const char	*p_file;
+	unsigned int	 p_line;
+};
+
+/* Start from zero; the messages are "file:line: text" without newline. */
+struct conf_errors {
+	char		*ce_msg[CONF_ERRORS_MAX];
+	size_t		 ce_count;
+	size_t		 ce_dropped;	/* found, but beyond the maximum */
+};
+
+struct conf_word {
+	TAILQ_ENTRY(conf_word)	 wd_entry;
+	struct conf_pos		 wd_pos;
+	const char		*wd_text;
+	const char		*wd_value;	/* parser: of a pair */
+	int64_t			 wd_first;	/* parser: ports */
+	int64_t			 wd_last;
+	bool			 wd_quoted;	/* parser */
+};
+TAILQ_HEAD(conf_words, conf_word);
+
+struct conf_pair {
+	TAILQ_ENTRY(conf_pair)	 pr_entry;
+	struct conf_pos		 pr_pos;
+	const char		*pr_key;
+	const char		*pr_value;
+};
+TAILQ_HEAD(conf_pairs, conf_pair);
+
+struct conf_net {
+	TAILQ_ENTRY(conf_net)	 nt_entry;
+	struct conf_pos		 nt_pos;
+	struct prefix		 nt_prefix;
+};
+TAILQ_HEAD(conf_nets, conf_net);
+
+/* An address with a port: a resolver, or a socket to listen on. */
+struct conf_endpoint {
+	TAILQ_ENTRY(conf_endpoint) ep_entry;
+	struct conf_pos		 ep_pos;
+	struct addr		 ep_addr;
+	uint16_t		 ep_port;
+	bool			 ep_transparent;
+};
+TAILQ_HEAD(conf_endpoints, conf_endpoint);
+
+/* hosts { name address }: the name is canonical and may occur repeatedly. */
+struct conf_host {
+	TAILQ_ENTRY(conf_host)	 ho_entry;
+	struct conf_pos		 ho_pos;
+	const char		*ho_name;
+	struct addr		 ho_addr;
+};
+TAILQ_HEAD(conf_hosts, conf_host);
+
+struct conf_control {
+	struct conf_pos	 ct_pos;
+	const char	*ct_path;
+	const char	*ct_owner;	/* names or decimal ids */
+	const char	*ct_group;
+	mode_t		 ct_mode;	/* default 0660 */
+};
+
+enum conf_limit {
+	CONF_LIMIT_SESSIONS,	/* in all */
+	CONF_LIMIT_CLIENTS,	/* of the control sockets, in all */
+	CONF_LIMIT_CONNECTIONS,	/* per session */
+	CONF_LIMIT_PENDING,	/* questions waiting for deciders, in all */
+	CONF_NLIMITS
+};
+
+enum conf_timeout {
+	CONF_TIMEOUT_DIAL,	/* resolve and connect */
+	CONF_TIMEOUT_HANDSHAKE,	/* TLS, either side */
+	CONF_TIMEOUT_HEAD,	/* a request's head, from its first byte */
+	CONF_TIMEOUT_RESPONSE,	/* the origin's head, after the request */
+	CONF_TIMEOUT_IDLE,	/* a kept connection between requests */
+	CONF_TIMEOUT_TUNNEL,	/* silence in an upgrade, tcp or pass flow */
+	CONF_TIMEOUT_TOTAL,	/* a request or flow as a whole; 0: none */
+	CONF_NTIMEOUTS
+};
+
+struct conf_decider {
+	TAILQ_ENTRY(conf_decider) dc_entry;
+	struct conf_pos		 dc_pos;
+	unsigned int		 dc_index;
+	const char		*dc_name;
+	enum decider_kind	 dc_kind;
+	uint32_t		 dc_set;	/* statements given: parser */
+	struct decider_options	 dc_options;
+	struct conf_pairs	 dc_headers;
+	struct conf_words	 dc_command;	/* exec: program, arguments */
+};
+TAILQ_HEAD(conf_deciders, conf_decider);
+
+/* What was said of a rule, beside the rule itself. */
+struct conf_rule {
+	TAILQ_ENTRY(conf_rule)	 cr_entry;
+	struct conf_pos		 cr_pos;
+	uint32_t		 cr_set;	/* options given: parser */
+	struct conf_words	 cr_deciders;	/* where they are named */
+	struct rule		*cr_rule;
+};
+TAILQ_HEAD(conf_rules, conf_rule);
+
+struct conf_redact {
+	TAILQ_ENTRY(conf_redact) rd_entry;
+	struct conf_pos		 rd_pos;
+	enum redact_kind	 rd_kind;
+	bool			 rd_show;	/* else it is hidden */
+	const char		*rd_name;	/* a header's is lower case */
+};
+TAILQ_HEAD(conf_redacts, conf_redact);
+
+/* environment pass, environment drop: the first that matches decides. */
+struct conf_variable {
+	TAILQ_ENTRY(conf_variable) va_entry;
+	bool			 va_pass;
+	const char		*va_pattern;
+};
+TAILQ_HEAD(conf_variables, conf_variable);
+
+struct conf_policy {
+	TAILQ_ENTRY(conf_policy) cp_entry;
+	struct conf_pos		 cp_pos;
+	unsigned int		 cp_index;
+	const char		*cp_name;
+	uint32_t		 cp_set;	/* statements given: parser */
+	struct policy		*cp_policy;	/* not made ready */
+	struct conf_rules	 cp_rules;
+	struct conf_redacts	 cp_redact;
+	struct conf_variables	 cp_environment;
+};
+TAILQ_HEAD(conf_policies, conf_policy);
+
+/* No statement at all means the order that egressd.conf(5) gives. */
+struct conf_cluster {
+	TAILQ_ENTRY(conf_cluster) cl_entry;
+	struct conf_pos		 cl_pos;
+	unsigned int		 cl_index;
+	const char		*cl_name;
+	uint32_t		 cl_set;	/* statements given: parser */
+	bool			 cl_in_cluster;
+	const char		*cl_kubeconfig;
+	const char		*cl_context;
+	const char		*cl_server;
+	const char		*cl_ca_file;
+	const char		*cl_token_file;
+	const char		*cl_cert_file;
+	const char		*cl_key_file;
+	const char		*cl_user;
+	const char		*cl_password_file;
+	struct conf_words	 cl_exec;
+};
+TAILQ_HEAD(conf_clusters, conf_cluster);
+
+/* expose: source only; mount: source on target. */
+struct conf_mount {
+	TAILQ_ENTRY(conf_mount)	 mn_entry;
+	struct conf_pos		 mn_pos;
+	const char		*mn_source;
+	const char		*mn_target;
+	bool			 mn_write;
+};
+TAILQ_HEAD(conf_mounts, conf_mount);
+
+enum conf_sandbox_kind {
+	CONF_SANDBOX_LOCAL,
+	CONF_SANDBOX_VIRTUAL,
+	CONF_SANDBOX_KUBERNETES,
+	CONF_SANDBOX_CUSTOM,
+};
+
+struct conf_sandbox {
+	TAILQ_ENTRY(conf_sandbox) sb_entry;
+	struct conf_pos		 sb_pos;
+	unsigned int		 sb_index;
+	const char		*sb_name;
+	enum conf_sandbox_kind	 sb_kind;
+	uint32_t		 sb_set;	/* statements given: parser */
+	const char		*sb_program;	/* custom */
+	struct conf_pos		 sb_policy_pos;
+	const char		*sb_policy_name;
+	const struct conf_policy *sb_policy;
+	const char		*sb_cwd;
+	struct conf_mounts	 sb_expose;	/* local */
+	struct conf_mounts	 sb_mounts;	/* virtual, custom */
+	struct conf_pairs	 sb_environment;
+	uint64_t		 sb_deadline;	/* default 8h */
+	struct conf_pos		 sb_cluster_pos; /* from here: kubernetes */
+	const char		*sb_cluster_name;
+	const struct conf_cluster *sb_cluster;	/* NULL: found by itself */
+	const char		*sb_namespace;
+	const char		*sb_image;
+	const char		*sb_git;
+	const char		*sb_git_ref;
+	bool			 sb_account_token;
+	bool			 sb_recreate;
+};
+TAILQ_HEAD(conf_sandboxes, conf_sandbox);
+
+/* A fixed session. */
+struct conf_session {
+	TAILQ_ENTRY(conf_session) ss_entry;
+	struct conf_pos		 ss_pos;
+	unsigned int		 ss_index;
+	const char		*ss_name;
+	uint32_t		 ss_set;	/* statements given: parser */
+	struct conf_pos		 ss_policy_pos;
+	const char		*ss_policy_name;
+	const struct conf_policy *ss_policy;
+	struct conf_endpoints	 ss_listen;
+	struct conf_endpoints	 ss_dns;	/* UDP and TCP */
+	const char		*ss_trust_directory;
+	const char		*ss_ca_cert;	/* both or none */
+	const char		*ss_ca_key;
+	const char		*ss_upstream_trust; /* NULL: global one */
+};
+TAILQ_HEAD(conf_sessions, conf_session);
+
+struct conf_chunk;
+
+struct config {
+	struct conf_chunk	*cf_chunks;	/* all memory below */
+	uint32_t		 cf_set;	/* statements given: parser */
+
+	enum log_level		 cf_log;	/* default info */
+	uid_t			 cf_uid_first;	/* both 0: named users */
+	uid_t			 cf_uid_last;
+	struct conf_control	*cf_control;	/* NULL: not given */
+	struct conf_control	*cf_control_ro;	/* NULL: none */
+	const char		*cf_audit_file;	/* NULL: none */
+	enum policy_full	 cf_audit_full;
+	struct conf_hosts	 cf_hosts;
+	struct conf_endpoints	 cf_resolvers;	/* empty: the system's */
+	struct conf_pos		 cf_upstream_trust_pos;
+	const char		*cf_upstream_trust; /* NULL: the system's */
+	struct conf_nets	 cf_address_deny;
+	struct conf_variables	 cf_environment; /* after a policy's own */
+	unsigned int		 cf_limit[CONF_NLIMITS];
+	uint64_t		 cf_timeout[CONF_NTIMEOUTS];
+
+	struct conf_deciders	 cf_deciders;
+	struct conf_policies	 cf_policies;
+	struct conf_clusters	 cf_clusters;
+	struct conf_sandboxes	 cf_sandboxes;
+	struct conf_sessions	 cf_sessions;
+};
+
+/*
+ * NULL on any error, which errs then tells; nothing is printed and no file
+ * but the configuration and its includes is opened.
+ */
+struct config	*conf_parse(const char *path, struct conf_errors *errs);
+/* As conf_parse(), from memory, where `include' is refused. */
+struct config	*conf_parse_buffer(const char *name, const void *buf,
+		    size_t len, struct conf_errors *errs);
+void		 conf_free(struct config *);
+void		 conf_errors_free(struct conf_errors *);
+
+/* Prints what parses to the same; 0, or -1 if writing failed. */
+int		 conf_print(const struct config *, FILE *);
+/* One rule, in one line without its newline. */
+void		 conf_print_rule(const struct conf_rule *, FILE *);
+
+const struct conf_policy  *conf_policy_find(const struct config *,
+			    const char *name);
+void			   conf_deciders_warn(const struct config *);
+const struct conf_decider *conf_decider_find(const struct config *,
+			    const char *name);
+const struct conf_cluster *conf_cluster_find(const struct config *,
+			    const char *name);
+const struct conf_sandbox *conf_sandbox_find(const struct config *,
+			    const char *name);
+const struct conf_session *conf_session_find(const struct config *,
+			    const char *name);
+
+/*
+ * Calls the visitor for each file that holds a secret, and for each that could
+ * with NULL; 1 as soon as the visitor returns 1, else 0.
+ */
+typedef int	 conf_visitor(const struct conf_pos *, const char *path,
+		    void *);
+int		 conf_secrets(const struct config *, conf_visitor *, void *);
+
+#endif /* CONF_H */

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: ISC */
+
+/*
+ * controld: the channels to the other processes.  The whole daemon shares
+ * them: when one ends or talks nonsense, so do we, and the daemon with us.
+ */
+
+#include "controld.h"
+
+struct ipc	*channel_policyd;
+struct ipc	*channel_recorder;
+
+static struct ipc	*channels[ROLE_MAX];
+
+static const ipc_handler policyd_handlers[MSG_MAX] = {
+	[MSG_SESSION_ENDED] = controld_policyd_session_ended,
+	[MSG_STATE_SESSION] = controld_policyd_state_session,
+	[MSG_STATE_DECIDER] = controld_policyd_state_decider,
+	[MSG_STATE_END] = controld_policyd_state_end,
+	[MSG_PENDING_CHANGED] = controld_policyd_pending_changed,
+	[MSG_LISTED_PENDING] = controld_policyd_listed_pending,
+	[MSG_LISTED_ANSWER] = controld_policyd_listed_answer,
+	[MSG_LIST_END] = controld_policyd_list_end,
+	[MSG_CONTROL_DONE] = controld_policyd_control_done,
+	[MSG_INQUIRY_ASKED] = controld_policyd_inquiry_asked,
+	[MSG_INQUIRY_ANSWER] = controld_policyd_inquiry_answer,
+};
+static const ipc_handler recorder_handlers[MSG_MAX] = {
+	[MSG_AUDIT_STATUS] = controld_recorder_audit_status,
+	[MSG_REFUSAL] = controld_recorder_refusal,
+	[MSG_REFUSALS] = controld_recorder_refusals,
+};
+static const ipc_handler silent_handlers[MSG_MAX];
+
+static int
+channel_open(enum role peer, int fd, const ipc_handler *handlers)
+{
+	if (channels[peer] != NULL)
+		return -1;
+	channels[peer] = child_peer(peer, fd, handlers);
+	channel_policyd = channels[ROLE_POLICYD];
+	channel_recorder = channels[ROLE_RECORDER];
+	return 0;
+}
+
+int
+controld_channel(const struct msg_channel *mc, int fd)
+{
+	switch (mc->peer) {
+	case ROLE_POLICYD:
+		return channel_open(ROLE_POLICYD, fd, policyd_handlers);
+	case ROLE_RECORDER:
+		return channel_open(ROLE_RECORDER, fd, recorder_handlers);
+	case ROLE_K8SD:
+		return channel_open(ROLE_K8SD, fd, silent_handlers);
+	default:
+		return -1;
+	}
+}

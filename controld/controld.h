@@ -1,0 +1,451 @@
+/* SPDX-License-Identifier: ISC */
+
+/*
+ * controld: owns the control sockets, what operators ask for, and of each
+ * session its name, its client and its life.  It sees no rules, no keys and
+ * no requests of agents: what it is asked about those, it asks policyd and the
+ * recorder.  It trusts the parent, and policyd and the recorder to answer; a
+ * control client can lose its connection by what it does, and never more.
+ */
+
+#ifndef CONTROLD_H
+#define CONTROLD_H
+
+#include <sys/types.h>
+#include <sys/queue.h>
+#include <sys/tree.h>
+
+#include <stdint.h>
+
+#include <cjson/cJSON.h>
+#include <event2/event.h>
+#include <event2/event_struct.h>
+
+#include "child.h"
+#include "ipc.h"
+#include "jsonput.h"
+#include "jsonw.h"
+#include "log.h"
+#include "sandbox.h"
+
+/* The slice of the configuration. */
+struct named_session {
+	TAILQ_ENTRY(named_session) ns_entry;
+	char			 ns_name[NAME_LEN + 1];
+	char			 ns_policy[NAME_LEN + 1];
+};
+TAILQ_HEAD(named_sessions, named_session);
+
+struct listener {
+	TAILQ_ENTRY(listener)	 li_entry;
+	int			 li_fd;
+	int			 li_read_only;
+	struct event		 li_ev;
+};
+TAILQ_HEAD(listeners, listener);
+
+/* What a policy says of the environment, in the order of their turn. */
+struct variable {
+	TAILQ_ENTRY(variable)	 va_entry;
+	int			 va_pass;
+	char			 va_pattern[NAME_LEN + 1];
+};
+TAILQ_HEAD(variables, variable);
+
+/* Of a policy its name; the rules are policyd's. */
+struct named_policy {
+	TAILQ_ENTRY(named_policy) np_entry;
+	char			 np_name[NAME_LEN + 1];
+	uint32_t		 np_rules;	/* how many */
+	struct variables	 np_variables;
+};
+TAILQ_HEAD(named_policies, named_policy);
+
+struct slice {
+	int			 sl_limited;	/* the limits have come */
+	int			 sl_lost;	/* a descriptor has not */
+	uint32_t		 sl_clients;
+	uint32_t		 sl_sessions_max;	/* of every kind */
+	uint32_t		 sl_nsessions;
+	struct listeners	 sl_listeners;
+	struct named_policies	 sl_policies;
+	struct named_sessions	 sl_sessions;
+};
+
+/* conf.c */
+extern struct slice	*conf_running;		/* NULL before the first */
+extern struct slice	*conf_candidate;	/* NULL: none is prepared */
+
+void	 controld_warm(void);
+void	 controld_begin(uint64_t);
+int	 controld_weigh(char *, size_t);
+void	 controld_commit(void);
+void	 controld_abort(void);
+const struct named_session *conf_session(const struct slice *, const char *);
+const struct named_policy *conf_policy(const struct slice *, const char *);
+int	 controld_parent_conf_control(struct ipc *, const union msg *);
+int	 controld_parent_conf_limits(struct ipc *, const union msg *);
+int	 controld_parent_conf_session(struct ipc *, const union msg *);
+int	 controld_parent_conf_policy_name(struct ipc *, const union msg *);
+int	 controld_parent_conf_environment(struct ipc *, const union msg *);
+
+/* channel.c */
+extern struct ipc	*channel_policyd;
+extern struct ipc	*channel_recorder;
+
+int	 controld_channel(const struct msg_channel *, int);
+
+/* Declared by the configuration, or started for a sandbox of a client's. */
+enum session_kind {
+	SESSION_FIXED,
+	SESSION_RUN		/* ends with its engine */
+};
+
+struct waiter;
+TAILQ_HEAD(waiters, waiter);
+
+struct session {
+	RB_ENTRY(session)	 se_entry;
+	enum session_kind	 se_kind;
+	char			 se_name[NAME_LEN + 1];
+	char			 se_policy[NAME_LEN + 1];
+	uint32_t		 se_number;	/* of a sandbox's; 0: fixed */
+	int			 se_starting;	/* the parent is asked */
+	int			 se_over;	/* ended before it answered */
+	struct event		 se_deadline;	/* if it has one */
+	struct waiters		 se_starters;	/* for its beginning */
+	struct waiters		 se_waiters;	/* for its end */
+	/* What policyd said in the survey of this cookie. */
+	uint32_t		 se_surveyed;
+	struct msg_state_session se_state;	/* without its texts */
+	char			 se_ca[FINGERPRINT_LEN + 1];
+};
+RB_HEAD(sessions, session);
+RB_PROTOTYPE(sessions, session, se_entry, session_cmp);
+
+/* session.c */
+extern struct sessions	 sessions;
+extern uint32_t		 session_count;
+
+struct session	*session_find(const char *);
+struct session	*session_by_number(uint32_t);
+struct session	*session_run(const char *, const char *);
+void	 session_free(struct session *);
+void	 session_follow(void);
+
+/* passed.c: what clients pass beside their bytes. */
+struct passed {
+	int			 ps_fd;		/* -1: none */
+	int			 ps_spoilt;	/* more, or one is lost */
+};
+
+void	 passed_init(struct passed *);
+void	 passed_clear(struct passed *);
+int	 passed_any(const struct passed *);
+int	 passed_take(struct passed *);
+ssize_t	 passed_read(struct passed *, int, void *, size_t);
+
+/* line.c: a reader of lines that does not grow beyond LINE_LEN. */
+#define LINE_LEN	65536		/* without the newline */
+
+struct line {
+	char			*ln_buf;
+	size_t			 ln_size;
+	size_t			 ln_start;	/* of the next line */
+	size_t			 ln_seen;	/* no newline up to here */
+	size_t			 ln_end;	/* of what has been read */
+};
+
+void	 line_init(struct line *);
+void	 line_free(struct line *);
+ssize_t	 line_read(struct line *, int, struct passed *);
+int	 line_next(struct line *, char **, size_t *);
+void	 line_back(struct line *, char *, size_t);
+
+/* What a client calls its request; the answer carries it back. */
+struct request_id {
+	int			 ri_given;
+	int64_t			 ri_value;
+};
+
+/* A field of an operation: a row of the operation's own table. */
+enum field_type {
+	FIELD_INTEGER,
+	FIELD_STRING,
+	FIELD_BOOLEAN,
+	FIELD_STRINGS,		/* an array of them */
+	FIELD_STRINGS_SOME,	/* not an empty one */
+	FIELD_STRING_MAP	/* an object of them */
+};
+
+struct field {
+	const char		*fi_name;	/* NULL ends a table */
+	enum field_type		 fi_type;
+	enum { MAY, MUST }	 fi_must;
+};
+
+#define REQUEST_FIELDS	8	/* of an operation, beside id and op */
+
+/*
+ * One request.  A function that returns -1 has set code and message of the
+ * error that the client is told; request_free() is due in any case.
+ */
+struct request {
+	cJSON			*rq_json;
+	struct request_id	 rq_id;
+	const cJSON		*rq_id_field;
+	const cJSON		*rq_op_field;
+	const struct field	*rq_fields;	/* of the operation, or NULL */
+	const cJSON		*rq_values[REQUEST_FIELDS];
+	const char		*rq_twice;	/* a field given again */
+	const char		*rq_stray;	/* not a field of it */
+	const char		*rq_code;
+	char			 rq_message[256];
+	int			 rq_hangup;
+};
+
+/* request.c */
+int	 request_parse(struct request *, const char *, size_t);
+int	 request_check(struct request *, const struct field *);
+int	 request_fail(struct request *, const char *, const char *, ...)
+	    LOG_FORMAT(3, 4);
+int	 field_known(const struct field *, const char *);
+const char *request_op(const struct request *);
+const cJSON *request_field(const struct request *, const char *);
+int	 request_has(const struct request *, const char *);
+const char *request_text(const struct request *, const char *);
+double	 request_number(const struct request *, const char *);
+int	 request_is(const struct request *, const char *);
+int	 request_name(struct request *, const char *, const char **);
+int	 request_session(struct request *, const char **);
+int	 request_level(struct request *, uint8_t *);
+int	 request_kinds(struct request *, uint32_t *);
+void	 request_free(struct request *);
+
+/* answer.c: the bodies of answers, objects without the id. */
+#define ANSWER_LEN	(1024 * 1024 - 64)	/* fits in CLIENT_QUEUE */
+
+struct jsonw	*answer_ok(void);
+struct jsonw	*answer_error(const char *, const char *, size_t);
+const char	*answer_end(size_t *);
+
+/*
+ * A connection to a control socket.  Nothing is read from it before the
+ * parent has said who is at the other end.
+ */
+enum client_state {
+	CLIENT_PEER,	/* the parent is asked */
+	CLIENT_OPEN,
+	CLIENT_FOLLOW,	/* no more requests; then it is the recorder's */
+	CLIENT_END,	/* no more requests; then it is closed */
+	CLIENT_DEAD	/* freed in a turn of its own */
+};
+
+struct client {
+	TAILQ_ENTRY(client)	 cl_entry;
+	enum client_state	 cl_state;
+	int			 cl_fd;		/* -1: handed over */
+	int			 cl_read_only;
+	int			 cl_eof;	/* it will send no more */
+	int			 cl_parked;	/* it waits for credit */
+	struct line		 cl_line;
+	struct passed		 cl_passed;	/* for the next request */
+	struct evbuffer		*cl_out;
+	struct event		 cl_rev;
+	struct event		 cl_wev;
+	struct event		 cl_timer;
+	struct event		 cl_look;	/* has it gone? */
+	struct waiters		 cl_waiters;
+	unsigned int		 cl_nwaiters;
+	uint32_t		 cl_kinds;	/* to follow */
+	char			 cl_session[NAME_LEN + 1];	/* to follow */
+};
+
+#define CLIENT_BATCH	16		/* requests per turn of the loop */
+#define CLIENT_WAITERS	64		/* requests not yet answered */
+#define CLIENT_QUEUE	(1024 * 1024)	/* bytes of answers not yet taken */
+#define CLIENT_FIRST_S	15		/* for the first request */
+#define CLIENT_LINGER_S	5		/* for the last answer */
+#define CLIENT_LOOK_S	1		/* whether it still waits */
+
+/* client.c */
+extern uint32_t	 client_count;
+extern uint32_t	 client_readers;	/* of these, read-only */
+
+struct client	*client_new(int, int);
+void	 client_open(struct client *);
+void	 client_send(struct client *, const struct request_id *, const char *,
+	    size_t);
+void	 client_answer(struct client *, const struct request *);
+void	 client_settle(struct client *);
+void	 client_follow(struct client *, uint32_t, const char *);
+void	 client_hang_up(struct client *);
+void	 client_drop(struct client *);
+void	 client_resume(struct ipc *);
+void	 client_unpark(void);
+
+/*
+ * What a client waits for.  Whoever is asked for it knows the waiter by its
+ * cookie.
+ */
+enum waiter_kind {
+	WAIT_PEER,
+	WAIT_STATUS,
+	WAIT_RELOAD,
+	WAIT_START,
+	WAIT_END,
+	WAIT_REFUSALS,
+	WAIT_PENDING,		/* for a list of questions, or a change */
+	WAIT_CACHE,		/* for a list of kept answers */
+	WAIT_INQUIRY,		/* for a decider's answer */
+	WAIT_ERRAND		/* errand.c */
+};
+
+struct waiter {
+	RB_ENTRY(waiter)	 wt_entry;
+	TAILQ_ENTRY(waiter)	 wt_sibling;	/* of the same client */
+	TAILQ_ENTRY(waiter)	 wt_queued;
+	struct waiters		*wt_queue;	/* or NULL */
+	struct client		*wt_client;
+	enum waiter_kind	 wt_kind;
+	uint32_t		 wt_cookie;
+	struct request_id	 wt_id;
+	char			*wt_text;	/* what it is about, or NULL */
+	double			 wt_version;	/* of the list that is known */
+	uint64_t		 wt_since;	/* ms */
+	void			(*wt_tell)(struct waiter *,
+				    const struct msg_control_done *);
+};
+
+/* waiter.c */
+struct waiter	*waiter_new(struct client *, enum waiter_kind,
+		    const struct request_id *);
+struct waiter	*waiter_find(uint32_t, enum waiter_kind);
+void		 waiter_about(struct waiter *, const char *, size_t);
+void		 waiter_queue(struct waiter *, struct waiters *);
+void		 waiter_answer(struct waiter *, const char *, size_t);
+void		 waiter_finish(struct waiter *);
+void		 waiter_error(struct waiter *, const char *, const char *, ...)
+		    LOG_FORMAT(3, 4);
+void		 waiter_free(struct waiter *);
+uint32_t	 waiter_cookie(void);
+
+/*
+ * survey.c: what is asked of others for several clients at once.  A request
+ * that comes while a survey runs waits for the next one, so that no answer is
+ * older than its question; and however many ask, there are at most
+ * SURVEY_RATE surveys in any second.
+ */
+#define SURVEY_RATE		10
+#define SURVEY_TIMEOUT_S	5
+
+struct survey {
+	const char		*sv_name;
+	int			 sv_alike;	/* one answer serves all */
+	void			(*sv_ask)(const struct waiter *);
+	const char		*(*sv_late)(void);	/* who is it? */
+	int			 sv_ready;	/* survey_join() was here */
+	uint32_t		 sv_cookie;	/* 0: none is running */
+	struct waiters		 sv_waiting;
+	struct waiters		 sv_asking;
+	uint64_t		 sv_began[SURVEY_RATE];	/* ms, the last ones */
+	unsigned int		 sv_next;	/* in sv_began: the oldest */
+	struct event		 sv_timer;
+};
+
+void	 survey_join(struct survey *, struct waiter *);
+int	 survey_is(const struct survey *, uint32_t);
+void	 survey_finish(struct survey *);
+void	 survey_fail(struct survey *, const char *);
+
+/*
+ * errand.c: what policyd does for a client and answers at once.  No more than
+ * ERRANDS_MAX are under way; a client that wants another waits unread.
+ */
+#define ERRANDS_MAX	32
+
+int	 errand_room(void);
+struct waiter *errand_new(struct client *, const struct request *,
+	    void (*)(struct waiter *, const struct msg_control_done *));
+int	 controld_policyd_control_done(struct ipc *, const union msg *);
+
+/* control.c */
+void	 control_listen(struct listeners *);
+void	 control_close(struct listener *);
+int	 controld_parent_peer_answer(struct ipc *, const union msg *);
+int	 controld_parent_client(struct ipc *, const union msg *);
+
+/*
+ * An operation: a row of the table of the file that carries it out.  The
+ * tables are listed in ops.c.
+ */
+#define OP_READ_ONLY	0x01	/* the read-only socket serves it */
+#define OP_PASSED	0x02	/* it takes a descriptor */
+#define OP_ERRAND	0x04	/* policyd has to do it: errand_new() */
+#define OP_REFUSALS	0x08	/* the recorder has to: refusals_room() */
+
+struct op {
+	const char	 *op_name;	/* NULL ends a table */
+	unsigned int	  op_flags;
+	int		(*op_run)(struct client *, struct request *);
+	const struct field *op_fields;
+};
+
+/* ops.c */
+int	 op_serve(struct client *, const char *, size_t);
+int	 controld_parent_reload_done(struct ipc *, const union msg *);
+
+/* environment.c */
+extern const struct op	 environment_ops[];
+
+int	 request_environment(struct request *, char *, size_t);
+
+/* run.c */
+extern const struct op	 run_ops[];
+
+int	 run_policy(struct request *, const char **);
+int	 controld_parent_session_done(struct ipc *, const union msg *);
+int	 controld_policyd_session_ended(struct ipc *, const union msg *);
+
+/* refusals.c */
+extern const struct op	 refusals_ops[];
+
+int	 refusals_room(void);
+int	 controld_recorder_refusal(struct ipc *, const union msg *);
+int	 controld_recorder_refusals(struct ipc *, const union msg *);
+
+/* ops_decide.c */
+extern const struct op	 decide_ops[];
+
+int	 controld_policyd_pending_changed(struct ipc *, const union msg *);
+int	 controld_policyd_listed_pending(struct ipc *, const union msg *);
+int	 controld_policyd_listed_answer(struct ipc *, const union msg *);
+int	 controld_policyd_list_end(struct ipc *, const union msg *);
+
+/* ops_context.c */
+#define METADATA_MAX	256	/* entries */
+
+extern const struct op	 context_ops[];
+
+/* inquiry.c: a question that an operator makes up. */
+#define INQUIRIES_MAX	64	/* under way */
+
+extern const struct op	 inquiry_ops[];
+
+void	 inquiry_drop(const struct waiter *);
+int	 controld_policyd_inquiry_asked(struct ipc *, const union msg *);
+int	 controld_policyd_inquiry_answer(struct ipc *, const union msg *);
+
+/* status.c */
+extern const struct op	 status_ops[];
+
+int	 controld_parent_status_proc(struct ipc *, const union msg *);
+int	 controld_parent_status_end(struct ipc *, const union msg *);
+int	 controld_policyd_state_session(struct ipc *, const union msg *);
+int	 controld_policyd_state_decider(struct ipc *, const union msg *);
+int	 controld_policyd_state_end(struct ipc *, const union msg *);
+int	 controld_recorder_audit_status(struct ipc *, const union msg *);
+
+extern const struct sandbox	 controld_sandbox;
+
+#endif /* CONTROLD_H */

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: ISC */
+
+/*
+ * controld: sessions for sandboxes that control clients make themselves.  The
+ * client passes one end of a pair, whose other end its sandbox has; it goes
+ * on unread to the parent, which starts an engine for it.  The session ends
+ * when that engine does, so a client that has gone leaves nothing behind.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "controld.h"
+#include "reasons.h"
+
+#define DEADLINE_MAX_S	(366 * 24 * 60 * 60)
+
+/* Names without letters that look alike: people type them. */
+static void
+run_make_name(char *name, size_t size)
+{
+	static const char	 set[] = "23456789abcdefghjkmnpqrstuvwxyz";
+	char			 word[9] = "";
+	size_t			 i;
+
+	do {
+		for (i = 0; i < sizeof(word) - 1; i++)
+			word[i] = set[arc4random_uniform(sizeof(set) - 1)];
+		snprintf(name, size, "run-%s", word);
+	} while (session_find(name) != NULL);
+}
+
+/* A name that a configuration on its way declares is taken, too. */
+static int
+run_name(struct request *rq, char *name, size_t size)
+{
+	const char	*given;
+
+	if (request_session(rq, &given) == -1) {
+		rq->rq_code = "bad_session";
+		return -1;
+	}
+	if (*given == '\0') {
+		run_make_name(name, size);
+		return 0;
+	}
+	if (session_find(given) != NULL ||
+	    conf_session(conf_candidate, given) != NULL)
+		return request_fail(rq, "session_exists",
+		    "there is a session %s already", given);
+	strlcpy(name, given, size);
+	return 0;
+}
+
+/* The policies by name, as many as have room. */
+static const char *
+run_policies(void)
+{
+	static char			 names[2 * NAME_LEN];
+	static const char		 more[] = ", ...";
+	const struct named_policy	*np;
+	size_t				 len = 0;
+
+	strlcpy(names, "none", sizeof(names));
+	TAILQ_FOREACH(np, &conf_running->sl_policies, np_entry) {
+		if (len + strlen(", ") + strlen(np->np_name) + sizeof(more) >
+		    sizeof(names)) {
+			strlcat(names, more, sizeof(names));
+			break;
+		}
+		len += (size_t)snprintf(names + len, sizeof(names) - len,
+		    "%s%s", len == 0 ? "" : ", ", np->np_name);
+	}
+	return names;
+}
+
+/* The policy that is named, or the only one. */
+int
+run_policy(struct request *rq, const char **policy)
+{
+	const struct named_policy	*np;
+
+	np = TAILQ_FIRST(&conf_running->sl_policies);
+	if (request_name(rq, "policy", policy) == -1)
+		return -1;
+	if (**policy == '\0') {
+		if (np == NULL || TAILQ_NEXT(np, np_entry) != NULL)
+			return request_fail(rq, "unknown_policy", "policy: "
+			    "wanted, as there is not exactly one; known are: "
+			    "%s", run_policies());
+		*policy = np->np_name;
+	}
+	if (conf_policy(conf_running, *policy) == NULL)
+		return request_fail(rq, "unknown_policy",
+		    "there is no policy %s, known are: %s", *policy,
+		    run_policies());
+	return 0;
+}
+
+/* In seconds; 0 for none. */
+static int
+run_deadline(struct request *rq, time_t *deadline)
+{
+	double	 given = request_has(rq, "deadline") ?
+		    request_number(rq, "deadline") : 0;
+
+	if (request_has(rq, "deadline") &&
+	    (given < 1 || given > DEADLINE_MAX_S))
+		return request_fail(rq, "bad_request", "deadline: wanted 1 to "
+		    "%d seconds, not %.0f", DEADLINE_MAX_S, given);
+	*deadline = given;
+	return 0;
+}
+
+static int
+op_session_start(struct client *cl, struct request *rq)
+{
+	struct timeval	 tv = { 0, 0 };
+	struct session	*se;
+	struct waiter	*wt;
+	const char	*policy;
+	char		 name[NAME_LEN + 1], names[ENVIRONMENT_LEN + 1];
+	int		 fd;
+
+	if (run_name(rq, name, sizeof(name)) == -1 ||
+	    run_policy(rq, &policy) == -1 ||
+	    run_deadline(rq, &tv.tv_sec) == -1 ||
+	    request_environment(rq, names, sizeof(names)) == -1)
+		return -1;
+	if (session_count >= conf_running->sl_sessions_max)
+		return request_fail(rq, "too_many_sessions",
+		    "there are %u sessions, as many as 'limit sessions' "
+		    "permits", session_count);
+	if ((fd = passed_take(&cl->cl_passed)) == -1)
+		return request_fail(rq, "bad_request",
+		    "exactly one descriptor has to come with the request");
+	if ((wt = waiter_new(cl, WAIT_START, &rq->rq_id)) == NULL) {
+		close(fd);
+		return 0;
+	}
+	se = session_run(name, policy);
+	waiter_queue(wt, &se->se_starters);
+	if (tv.tv_sec > 0 && evtimer_add(&se->se_deadline, &tv) == -1)
+		fatalx("session %s: no timer", se->se_name);
+	ipc_send(child_parent, fd, SESSION_ASK, session_ask,
+	    .number = se->se_number, .session = se->se_name,
+	    .policy = se->se_policy,
+	    .told = request_has(rq, "environment"), .environment = names);
+	return 0;
+}
+
+static struct jsonw *
+answer_session(const struct session *se)
+{
+	struct jsonw	*w = answer_ok();
+
+	jsonw_key(w, "session_id");
+	jsonw_str(w, se->se_name);
+	jsonw_key(w, "policy");
+	jsonw_str(w, se->se_policy);
+	return w;
+}
+
+static void
+tell_all(struct waiters *queue, const char *body, size_t len)
+{
+	struct waiter	*wt;
+
+	while ((wt = TAILQ_FIRST(queue)) != NULL)
+		waiter_answer(wt, body, len);
+}
+
+/* Tell whoever waits for the session's end, and free it. */
+static void
+run_end(struct session *se, const char *reason)
+{
+	struct jsonw	*w;
+	const char	*body;
+	size_t		 len;
+
+	if (!TAILQ_EMPTY(&se->se_waiters)) {
+		w = answer_session(se);
+		jsonw_key(w, "reason");
+		jsonw_str(w, *reason != '\0' ? reason : NULL);
+		body = answer_end(&len);
+		tell_all(&se->se_waiters, body, len);
+	}
+	session_free(se);
+}
+
+static void
+run_failed(struct session *se, const char *why)
+{
+	const char	*body;
+	size_t		 len;
+
+	answer_error("start_failed", why, strlen(why));
+	body = answer_end(&len);
+	tell_all(&se->se_starters, body, len);
+	run_end(se, REASON_ENGINE_DIED);
+}
+
+/* The engine serves the sandbox, or there is none. */
+int
+controld_parent_session_done(struct ipc *ip, const union msg *m)
+{
+	const struct msg_session_done	*md = &m->session_done;
+	struct session			*se = session_by_number(md->number);
+	const char			*body;
+	size_t				 len;
+
+	if (md->ok > 1 || se == NULL || !se->se_starting)
+		return ipc_bad(ip, "session %u done: %u", md->number, md->ok);
+	se->se_starting = 0;
+	if (!md->ok)
+		run_failed(se, md->text);
+	else if (se->se_over)
+		run_failed(se, "its engine ended at once");
+	else {
+		answer_session(se);
+		body = answer_end(&len);
+		tell_all(&se->se_starters, body, len);
+	}
+	return 0;
+}
+
+/*
+ * policyd has lost the session's engine.  The parent's answer about a session
+ * that has just been asked for may come behind this; the client hears that.
+ */
+int
+controld_policyd_session_ended(struct ipc *ip, const union msg *m)
+{
+	struct session	*se = session_by_number(m->session_ended.number);
+
+	(void)ip;
+	if (se == NULL)
+		return 0;
+	if (se->se_starting)
+		se->se_over = 1;
+	else
+		run_end(se, m->session_ended.reason);
+	return 0;
+}
+
+/* Answered when the session is over; the configuration's have no end. */
+static int
+op_session_wait(struct client *cl, struct request *rq)
+{
+	struct session	*se;
+	struct waiter	*wt;
+	const char	*name;
+
+	if (request_session(rq, &name) == -1)
+		return -1;
+	if ((se = session_find(name)) == NULL || se->se_kind != SESSION_RUN)
+		return request_fail(rq, "unknown_session", "there is no "
+		    "session %s of a sandbox", name);
+	if ((wt = waiter_new(cl, WAIT_END, &rq->rq_id)) != NULL)
+		waiter_queue(wt, &se->se_waiters);
+	return 0;
+}
+
+static const struct field start_fields[] = {
+	{ "session_id", FIELD_STRING, MAY },
+	{ "policy", FIELD_STRING, MAY },
+	{ "environment", FIELD_STRINGS, MAY },
+	{ "deadline", FIELD_INTEGER, MAY },
+	{ NULL, 0, 0 }
+};
+static const struct field wait_fields[] = {
+	{ "session_id", FIELD_STRING, MUST },
+	{ NULL, 0, 0 }
+};
+
+const struct op run_ops[] = {
+	{ "session.start", OP_PASSED, op_session_start, start_fields },
+	{ "session.wait", OP_READ_ONLY, op_session_wait, wait_fields },
+	{ NULL, 0, NULL, NULL }
+};

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: ISC */
+
+/*
+ * controld: the sessions, by name: those of the configuration, and those that
+ * clients have started for their sandboxes.  What a session is judged by and
+ * what it has asked is policyd's; here are its name, its policy's name and
+ * who waits for its beginning or its end.
+ *
+ * A sandbox's session has a number beside its name.  The parent and policyd
+ * give it back, so that the late end of one session is not taken for that of
+ * the next one of the same name.
+ */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "controld.h"
+
+struct sessions	 sessions = RB_INITIALIZER(&sessions);
+uint32_t	 session_count;
+
+static int
+session_cmp(const struct session *a, const struct session *b)
+{
+	return strcmp(a->se_name, b->se_name);
+}
+
+RB_GENERATE(sessions, session, se_entry, session_cmp);
+
+struct session *
+session_find(const char *name)
+{
+	struct session	 key;
+
+	strlcpy(key.se_name, name, sizeof(key.se_name));
+	return RB_FIND(sessions, &sessions, &key);
+}
+
+/* NULL is nothing unusual: it may be over. */
+struct session *
+session_by_number(uint32_t number)
+{
+	struct session	*se;
+
+	RB_FOREACH(se, sessions, &sessions)
+		if (se->se_number == number && number != 0)
+			return se;
+	return NULL;
+}
+
+/* Whoever waits for its end hears of it when policyd has seen it. */
+static void
+session_on_deadline(evutil_socket_t fd, short what, void *arg)
+{
+	const struct session	*se = arg;
+
+	(void)fd, (void)what;
+	log_info("session %s: its deadline has passed", se->se_name);
+	ipc_send(child_parent, -1, SESSION_STOP, session_stop, se->se_number);
+}
+
+static struct session *
+session_new(const char *name, const char *policy)
+{
+	struct session	*se;
+
+	if ((se = calloc(1, sizeof(*se))) == NULL)
+		fatal("%s", __func__);
+	strlcpy(se->se_name, name, sizeof(se->se_name));
+	strlcpy(se->se_policy, policy, sizeof(se->se_policy));
+	evtimer_assign(&se->se_deadline, child_base, session_on_deadline, se);
+	TAILQ_INIT(&se->se_starters);
+	TAILQ_INIT(&se->se_waiters);
+	RB_INSERT(sessions, &sessions, se);
+	session_count++;
+	return se;
+}
+
+/* For a client's sandbox; the parent is about to be asked for an engine. */
+struct session *
+session_run(const char *name, const char *policy)
+{
+	static uint32_t	 last;
+	struct session	*se;
+
+	do
+		last++;
+	while (last == 0 || session_by_number(last) != NULL);
+	se = session_new(name, policy);
+	se->se_kind = SESSION_RUN;
+	se->se_number = last;
+	se->se_starting = 1;
+	return se;
+}
+
+/* Nobody waits for it any more. */
+void
+session_free(struct session *se)
+{
+	RB_REMOVE(sessions, &sessions, se);
+	evtimer_del(&se->se_deadline);
+	session_count--;
+	free(se);
+}
+
+/*
+ * A generation is committed: the sessions of the configuration are those that
+ * it has.  A sandbox's session whose policy has gone ends when policyd says so.
+ */
+void
+session_follow(void)
+{
+	const struct named_session	*ns;
+	struct session			*se, *next;
+
+	RB_FOREACH_SAFE(se, sessions, &sessions, next)
+		if (se->se_kind == SESSION_FIXED &&
+		    conf_session(conf_running, se->se_name) == NULL)
+			session_free(se);
+	TAILQ_FOREACH(ns, &conf_running->sl_sessions, ns_entry)
+		if ((se = session_find(ns->ns_name)) == NULL)
+			session_new(ns->ns_name, ns->ns_policy);
+		else
+			strlcpy(se->se_policy, ns->ns_policy,
+			    sizeof(se->se_policy));
+}

@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: ISC */
+
+/*
+ * egressctl: a command in a sandbox.
+ *
+ *	egressctl ---- control socket ---- egressd
+ *	    |                                 |
+ *	    +-- box --------- pair -------- engine
+ *
+ * One end of the pair goes to the daemon, which starts an engine for it, the
+ * other is inherited by box, which makes the sandbox.  From then on we only
+ * wait: the terminal, its signals and the working directory are box's and the
+ * command's as if we were not there.
+ */
+
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <err.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "exposure.h"
+#include "name.h"
+#include "run.h"
+
+static struct {
+	const char	*name;		/* -n: of the session, or NULL */
+	const char	*policy;	/* -p, or NULL */
+	const char	*directory;	/* for a private daemon's socket */
+	int		 verbose;
+	int		 quiet;
+	int		 elsewhere;	/* -w: not in the working directory */
+	int		 as_root;
+	unsigned int	 deadline;	/* -t: s, or 0 */
+	int		 kept_home;	/* -H: one of the sandbox's own */
+	const char	*home;		/* by the user database, or NULL */
+	struct list	 argv;		/* of box */
+	size_t		 command;	/* where that begins, in argv */
+	struct list	 writable;	/* what the sandbox may write to */
+	struct list	 readable;	/* what else was asked to be shown */
+	const char	*profile_name;	/* -P */
+	struct profile	 profile;
+	char		 engine[16];	/* box's end of the pair, for argv */
+	struct client	 client;
+	struct private	 private;
+	char		 session[NAME_LEN + 1];
+} run;
+
+static void __attribute__((__noreturn__))
+usage(void)
+{
+	fputs("usage: egressctl run [-EqrUv] [-e name[=value]] [-f file | "
+	    "-s socket]\n\t[-H directory] [-n name] [-p policy] "
+	    "[-P profile] [-S directory]\n\t[-t time] [-w directory] [-x path] "
+	    "[-X path] -- command [argument ...]\n", stderr);
+	exit(EXIT_NO_RUN);
+}
+
+static void
+box_arg(const char *arg)
+{
+	list_add(&run.argv, arg);
+}
+
+static void
+box_option(const char *option, const char *value)
+{
+	box_arg(option);
+	if (value != NULL)
+		box_arg(value);
+}
+
+static void
+expose(const char *path, int writable)
+{
+	box_option(writable ? "-X" : "-x", path);
+	list_add(writable ? &run.writable : &run.readable, path);
+}
+
+/* A number without a unit is a trap, here as in egressd.conf(5). */
+static unsigned int
+take_time(const char *arg)
+{
+	static const struct {
+		char		 unit;
+		unsigned int	 seconds;
+	} units[] = { { 's', 1 }, { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 } };
+	size_t		 i, len = strspn(arg, "0123456789");
+	char		 digits[8];
+	const char	*fault;
+	long long	 n;
+
+	for (i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (len > 0 && len < sizeof(digits) &&
+		    arg[len] == units[i].unit && arg[len + 1] == '\0') {
+			strlcpy(digits, arg, len + 1);
+			n = strtonum(digits, 1, 366 * 86400 / units[i].seconds,
+			    &fault);
+			if (fault == NULL)
+				return n * units[i].seconds;
+		}
+	errx(EXIT_NO_RUN, "-t %s: wanted a time up to 366d, such as 90s, 30m, "
+	    "8h or 2d", arg);
+}
+
+/* Takes an option; those of box are handed on. */
+static void
+take_option(struct invocation *in, int ch)
+{
+	const char	*why;
+
+	switch (ch) {
+	case 'e':
+		environment_option(optarg);
+		break;
+	case 'E':
+		environment_clean();
+		break;
+	case 'f':
+		in->in_conf = optarg;
+		break;
+	case 'H':
+		run.kept_home = 1;
+		list_add(&run.writable, optarg);
+		box_option("-k", optarg);
+		break;
+	case 'n':
+		if ((why = name_error(optarg)) != NULL)
+			errx(EXIT_NO_RUN, "-n %s: %s", optarg, why);
+		run.name = optarg;
+		break;
+	case 'p':
+		run.policy = optarg;
+		break;
+	case 'P':
+		run.profile_name = optarg;
+		break;
+	case 's':
+		in->in_socket = optarg;
+		break;
+	case 'S':
+		run.directory = optarg;
+		break;
+	case 'v':
+		run.verbose = 1;
+		break;
+	case 'q':
+		run.quiet = 1;
+		run.private.pv_quiet = 1;
+		box_option("-q", NULL);
+		break;
+	case 'r':
+		run.as_root = 1;
+		box_option("-r", NULL);
+		break;
+	case 't':
+		run.deadline = take_time(optarg);
+		break;
+	case 'U':
+		box_option("-U", NULL);
+		break;
+	case 'w':
+		run.elsewhere = 1;
+		list_add(&run.writable, optarg);
+		box_option("-w", optarg);
+		break;
+	case 'x':
+	case 'X':
+		expose(optarg, ch == 'X');
+		break;
+	default:
+		usage();
+	}
+}
+
+/* The profile of -P, or one that names the command. */
+static void
+take_profile(const char *command)
+{
+	const char	*home = getenv("HOME") != NULL ? getenv("HOME") :
+			    run.home;
+	struct profile	*pf = &run.profile;
+	size_t		 i;
+	int		 found;
+
+	if (run.profile_name == NULL)
+		found = profile_choose(pf, command, home);
+	else if (strcmp(run.profile_name, "none") == 0)
+		found = 0;
+	else
+		found = profile_load(pf, run.profile_name, home) == -1 ? -1 : 1;
+	if (found == -1)
+		exit(EXIT_NO_RUN);
+	if (!found)
+		return;
+	/* With -H all of the home is kept, `write' need not be exposed. */
+	if (run.kept_home)
+		words_free(&pf->pf_write);
+	profile_drop_links(pf);
+	if (profile_make(pf) == -1)
+		exit(EXIT_NO_RUN);
+	for (i = 0; i < pf->pf_read.ws_count; i++)
+		if (access(pf->pf_read.ws_words[i], F_OK) == 0)
+			expose(pf->pf_read.ws_words[i], 0);
+	for (i = 0; i < pf->pf_write.ws_count; i++)
+		expose(pf->pf_write.ws_words[i], 1);
+	for (i = 0; i < pf->pf_pass.ws_count; i++)
+		environment_pass(pf->pf_pass.ws_words[i]);
+	if (!run.quiet)
+		profile_say(pf);
+}
+
+static void
+run_take(struct invocation *in, int argc, char *argv[])
+{
+	static const struct option	options[] = {
+		{ "deadline",	required_argument,	NULL, 't' },
+		{ "home",	required_argument,	NULL, 'H' },
+		{ "profile",	required_argument,	NULL, 'P' },
+		{ NULL,		0,			NULL, 0 }
+	};
+	int				ch;
+
+	box_arg("egressd-box");
+	box_option("-e", run.engine);
+	if ((run.home = user_home()) != NULL)
+		box_option("-h", run.home);
+	while ((ch = getopt_long(argc, argv, "+e:Ef:H:n:p:P:qrs:S:t:Uvw:x:X:",
+	    options, NULL)) != -1)
+		take_option(in, ch);
+	if (optind >= argc || (in->in_conf != path_conf &&
+	    in->in_socket != path_socket &&
+	    in->in_socket != getenv(SOCKET_VARIABLE)))
+		usage();
+	take_profile(argv[optind]);
+	box_arg("--");
+	run.command = run.argv.li_count;
+	for (; optind < argc; optind++)
+		box_arg(argv[optind]);
+}
+
+/* ---- what the sandbox may change ----------------------------------------- */
+
+static void
+warn_if_beneath(const char *path, const char *dir)
+{
+	char	real[PATH_MAX];
+
+	if (realpath(dir, real) == NULL || !exposure_beneath(path, real))
+		return;
+	fputs("egressctl: warning: ", stderr);
+	visible_put(stderr, path, VISIBLE_TEXT);
+	if (strcmp(path, real) == 0)
+		fputs(": the sandbox may write to it\n", stderr);
+	else
+		fprintf(stderr, " is in %s, where the sandbox may write\n",
+		    real);
+}
+
+static int
+shows_working_directory(char *dir, size_t size)
+{
+	return !run.elsewhere && getcwd(dir, size) != NULL &&
+	    exposure_why_not_cwd(dir, run.home, run.as_root) == NULL;
+}
+
+/*
+ * An agent that can write to its own policy obeys another one the next time,
+ * and one that can write to the records has made none.
+ */
+static void
+warn_if_writable(const cJSON *file)
+{
+	char	dir[PATH_MAX], real[PATH_MAX];
+	size_t	i;
+
+	if (!cJSON_IsString(file) || run.quiet ||
+	    realpath(file->valuestring, real) == NULL)
+		return;
+	for (i = 0; i < run.writable.li_count; i++)
+		warn_if_beneath(real, run.writable.li_words[i]);
+	if (shows_working_directory(dir, sizeof(dir)))
+		warn_if_beneath(real, dir);
+}
+
+static int
+shows(const char *dir, const char *path)
+{
+	char	real[PATH_MAX];
+
+	return realpath(dir, real) != NULL && exposure_beneath(path, real);
+}
+
+/* Whether the sandbox sees a real path; of /etc what all may read. */
+static int
+is_seen(const char *path)
+{
+	char	dir[PATH_MAX];
+	size_t	i;
+	int	seen = exposure_shown_in(path) != NULL;
+
+	for (i = 0; i < run.writable.li_count; i++)
+		seen |= shows(run.writable.li_words[i], path);
+	for (i = 0; i < run.readable.li_count; i++)
+		seen |= shows(run.readable.li_words[i], path);
+	if (shows_working_directory(dir, sizeof(dir)))
+		seen |= shows(dir, path);
+	return seen;
+}
+
+/*
+ * A socket that can be seen can be connected to.  controld hangs up on whoever
+ * lives in a sandbox, but one wall is not two.
+ */
+static int
+check_directory(void)
+{
+	char	real[PATH_MAX];
+
+	if (run.directory == NULL)
+		return 0;
+	if (realpath(run.directory, real) == NULL) {
+		warn("%s", run.directory);
+		return -1;
+	}
+	if (!is_seen(real) && !shows("/etc", real))
+		return 0;
+	warnx("-S %s: the sandbox would see the control socket there; name "
+	    "another directory", run.directory);
+	return -1;
+}
+
+/* ---- the daemon ---------------------------------------------------------- */
+
+/*
+ * The one that runs here, or one of our own: if a configuration is named, or
+ * if nobody listens where a daemon is expected without anybody's saying so.
+ */
+static int
+find_daemon(const struct invocation *in)
+{
+	const char	*conf;
+	int		 error;
+
+	if (in->in_conf == path_conf && run.directory == NULL) {
+		if ((error = client_try(&run.client, in->in_socket)) == 0)
+			return 0;
+		client_close(&run.client);
+		if (in->in_socket != path_socket ||
+		    (error != ENOENT && error != ECONNREFUSED)) {
+			if (error > 0)
+				explain_connect(in->in_socket, error);
+			return -1;
+		}
+	}
+	if ((conf = private_conf(in, &run.profile)) == NULL ||
+	    secrets_check(conf, is_seen) == -1)
+		return -1;
+	return private_start(&run.private, &run.client, conf, run.directory,
+	    run.verbose);
+}
+
+/* The answer, or NULL after showing the refusal. */
+static cJSON *
+ask(const struct invocation *in, cJSON *request, int fd)
+{
+	cJSON	*answer;
+	char	*line;
+
+	answer = exchange_ask(&run.client, request, fd, &line);
+	if (answer == NULL || json_get(answer, "error") == NULL)
+		return answer;
+	explain_refusal(in->in_command, answer);
+	cJSON_Delete(answer);
+	return NULL;
+}
+
+/* The daemon is ready when it has answered. */
+static int
+greet_daemon(const struct invocation *in)
+{
+	const cJSON	*file;
+	cJSON		*answer, *request;
+
+	if ((answer = ask(in, exchange_request("status"), -1)) == NULL)
+		return -1;
+	if (run.private.pv_pid != 0 && !run.verbose) {
+		request = exchange_request("log.level");
+		cJSON_AddStringToObject(request, "level", "warn");
+		cJSON_Delete(ask(in, request, -1));
+	}
+	file = json_get(json_get(answer, "audit"), "file");
+	warn_if_writable(json_get(answer, "configuration"));
+	warn_if_writable(file);
+	if (run.verbose) {
+		fputs("egressctl: records: ", stderr);
+		json_put(stderr, file);
+		fputs(file == NULL ? " (no audit file)\n" : "\n", stderr);
+	}
+	cJSON_Delete(answer);
+	return 0;
+}
+
+/* Chooses variables; their names, or NULL after saying why not. */
+static cJSON *
+choose_environment(const struct invocation *in)
+{
+	cJSON	*request = exchange_request("session.environment");
+	cJSON	*answer, *names = cJSON_CreateArray();
+
+	if (run.policy != NULL)
+		cJSON_AddStringToObject(request, "policy", run.policy);
+	if ((answer = ask(in, request, -1)) == NULL) {
+		cJSON_Delete(names);
+		return NULL;
+	}
+	environment_choose(json_get(answer, "environment"));
+	cJSON_Delete(answer);
+	if (environment_names(names) == -1) {
+		cJSON_Delete(names);
+		return NULL;
+	}
+	if (!run.quiet)
+		environment_explain();
+	return names;
+}
+
+/* Starts the session; closes the descriptor, the engine's end. */
+static int
+start_session(const struct invocation *in, int fd)
+{
+	cJSON		*answer, *names, *request;
+	const char	*name;
+
+	if ((names = choose_environment(in)) == NULL) {
+		close(fd);
+		return -1;
+	}
+	request = exchange_request(in->in_command->co_op);
+	cJSON_AddItemToObject(request, "environment", names);
+	if (run.name != NULL)
+		cJSON_AddStringToObject(request, "session_id", run.name);
+	if (run.policy != NULL)
+		cJSON_AddStringToObject(request, "policy", run.policy);
+	if (run.deadline != 0)
+		cJSON_AddNumberToObject(request, "deadline", run.deadline);
+	answer = ask(in, request, fd);
+	close(fd);
+	if (answer == NULL)
+		return -1;
+	if ((name = json_string(answer, "session_id")) != NULL)
+		strlcpy(run.session, name, sizeof(run.session));
+	if (run.verbose) {
+		fputs("egressctl: session ", stderr);
+		json_put(stderr, json_get(answer, "session_id"));
+		fputs(", policy ", stderr);
+		json_put(stderr, json_get(answer, "policy"));
+		fputc('\n', stderr);
+	}
+	cJSON_Delete(answer);
+	return 0;
+}
+
+/*
+ * When the session is over its records are complete and its name is free
+ * again.  A daemon that cannot tell any more is no reason to fail.
+ */
+static void
+await_end(void)
+{
+	cJSON	*request;
+	char	*line;
+	size_t	 len;
+
+	request = exchange_request("session.wait");
+	cJSON_AddStringToObject(request, "session_id", run.session);
+	if (client_send(&run.client, request, -1) == 0)
+		client_line(&run.client, &line, &len, ANSWER_TIMEOUT_MS);
+	cJSON_Delete(request);
+}
+
+/* One line of refusals, for who wonders why something did not work. */
+static void
+say_refusals(void)
+{
+	cJSON		*request = exchange_request("session.refusals");
+	cJSON		*answer = NULL;
+	const cJSON	*row, *rows;
+	char		*line;
+	size_t		 len;
+	double		 total, told = 0, count;
+
+	cJSON_AddStringToObject(request, "session_id", run.session);
+	/* If the daemon is gone, there is nothing to say here. */
+	if (client_send(&run.client, request, -1) == 0 && client_line(
+	    &run.client, &line, &len, ANSWER_TIMEOUT_MS) == CLIENT_LINE)
+		answer = json_parse(line, len);
+	cJSON_Delete(request);
+	total = cJSON_GetNumberValue(json_get(answer, "total"));
+	rows = json_get(answer, "refusals");
+	if (total > 0) {
+		fprintf(stderr, "egressctl: %.0f request%s refused:", total,
+		    total == 1 ? "" : "s");
+		cJSON_ArrayForEach(row, rows) {
+			count = cJSON_GetNumberValue(json_get(row, "count"));
+			fputs(told > 0 ? ", " : " ", stderr);
+			json_put(stderr, json_get(row, "host"));
+			fputc(' ', stderr);
+			json_put(stderr, json_get(row, "reason"));
+			if (count > 1)
+				fprintf(stderr, " (%.0f)", count);
+			told += count;
+		}
+		fputs(told < total ? ", ...\n" : "\n", stderr);
+	}
+	cJSON_Delete(answer);
+}
+
+/* With -w a relative path is box's to find: it starts elsewhere. */
+static int
+seek(void)
+{
+	const char	*name = run.argv.li_words[run.command];
+
+	return (run.elsewhere && *name != '/' && strchr(name, '/') != NULL) ||
+	    seek_command(name, is_seen) == 0;
+}
+
+static int
+run_run(const struct invocation *in)
+{
+	int	late, sv[2], status;
+
+	client_adopt(&run.client, -1, NULL);
+	run.private.pv_log = -1;
+	if (!seek())
+		return EXIT_NOT_FOUND;
+	if (check_directory() == -1 || find_daemon(in) == -1 ||
+	    greet_daemon(in) == -1)
+		goto fail;
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) == -1) {
+		warn("socketpair");
+		goto fail;
+	}
+	if (start_session(in, sv[0]) == -1)
+		goto fail;
+	snprintf(run.engine, sizeof(run.engine), "%d", sv[1]);
+	/* execve(2) does not change them. */
+	late = box_run((char **)(uintptr_t)run.argv.li_words, sv[1],
+	    run.deadline, &run.private, &status);
+	await_end();
+	if (!run.quiet)
+		say_refusals();
+	client_close(&run.client);
+	private_stop(&run.private, WIFEXITED(status) &&
+	    WEXITSTATUS(status) == EXIT_NO_RUN);
+	if (late) {
+		warnx("the deadline of %u s has passed: the sandbox was ended",
+		    run.deadline);
+		return EXIT_LATE;
+	}
+	return box_end_as(status);
+fail:
+	client_close(&run.client);
+	private_stop(&run.private, 1);
+	return EXIT_NO_RUN;
+}
+
+const struct command command_run = {
+	.co_name = "run",
+	.co_synopsis = "run [options] -- COMMAND ...",
+	.co_help = "run a command in a sandbox, behind the gate",
+	.co_run = run_run,
+	.co_op = "session.start",
+	.co_take = run_take,
+};

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: ISC */
+
+/*
+ * The parent runs this: programs that the configuration names, from their start
+ * to their end.  Which program it is and as whom it runs is the configuration's
+ * word alone.  It ends, with all that it started in its session, when whoever
+ * asked for it is done with it or when the parent ends.
+ */
+
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "parent.h"
+
+#define PROGRAMS_MAX	2048	/* for one role: deciderd's questions */
+
+struct program {
+	TAILQ_ENTRY(program)	 pg_entry;
+	enum role		 pg_role;
+	pid_t			 pg_pid;
+	struct logpipe		*pg_log;
+	void			(*pg_ended)(void *, const char *);
+	void			*pg_arg;
+	bool			 pg_left;	/* its session is not empty */
+};
+TAILQ_HEAD(programs, program);
+
+static struct programs	 running = TAILQ_HEAD_INITIALIZER(running);
+static struct programs	 ended = TAILQ_HEAD_INITIALIZER(ended);
+static unsigned int	 count[ROLE_MAX];
+static struct event	 sweep;
+
+static struct program *
+program_new(const struct program_spec *ps, int *errfd)
+{
+	struct program	*pg;
+
+	if ((pg = calloc(1, sizeof(*pg))) == NULL)
+		return NULL;
+	if ((pg->pg_log = logpipe_new(d.d_base, ps->ps_name, errfd)) == NULL) {
+		free(pg);
+		return NULL;
+	}
+	pg->pg_role = ps->ps_role;
+	return pg;
+}
+
+/*
+ * *fd gets the other end of the program's input and output; ended() is told
+ * how it ended, with NULL if well.  NULL and errno if it cannot be started.
+ */
+struct program *
+program_start(const struct program_spec *ps, int *fd,
+    void (*on_end)(void *, const char *), void *arg)
+{
+	struct program	*pg;
+	int		 sv[2], errfd;
+
+	if (count[ps->ps_role] == PROGRAMS_MAX) {
+		errno = EAGAIN;
+		return NULL;
+	}
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) == -1)
+		return NULL;
+	if ((pg = program_new(ps, &errfd)) == NULL)
+		goto fail;
+#ifdef __linux__
+	/* What a program leaves behind becomes a child of the parent. */
+	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+#endif
+	if ((pg->pg_pid = fork()) == 0)
+		program_exec(ps, sv[1], errfd);
+	close(errfd);
+	if (pg->pg_pid == -1) {
+		logpipe_free(pg->pg_log);
+		free(pg);
+		goto fail;
+	}
+	close(sv[1]);
+	*fd = sv[0];
+	pg->pg_ended = on_end;
+	pg->pg_arg = arg;
+	TAILQ_INSERT_TAIL(&running, pg, pg_entry);
+	count[ps->ps_role]++;
+	return pg;
+fail:
+	close(sv[0]);
+	close(sv[1]);
+	return NULL;
+}
+
+/* The program and its group; programs_sweep() finds who has left that. */
+void
+program_kill(const struct program *pg)
+{
+	kill(-pg->pg_pid, SIGKILL);
+	kill(pg->pg_pid, SIGKILL);
+}
+
+static void
+program_tell(const struct program *pg, int status)
+{
+	char	 why[128];
+
+	if (WIFSIGNALED(status))
+		snprintf(why, sizeof(why), "it died of signal %d (%s)",
+		    WTERMSIG(status), strsignal(WTERMSIG(status)));
+	else
+		snprintf(why, sizeof(why), "it exited with status %d",
+		    WEXITSTATUS(status));
+	pg->pg_ended(pg->pg_arg, status == 0 ? NULL : why);
+}
+
+/* Kill a child that is of the session of a program which has ended. */
+static void
+sweep_child(pid_t pid)
+{
+	struct program	*pg;
+	pid_t		 session = getsid(pid);
+
+	/* A leader is a new program: the pid was reused. */
+	if (pid == session)
+		return;
+	TAILQ_FOREACH(pg, &ended, pg_entry)
+		if (pg->pg_pid == session) {
+			kill(pid, SIGKILL);
+			pg->pg_left = true;
+			return;
+		}
+}
+
+/*
+ * An orphan of a program is the parent's child, and as nobody else reaps it,
+ * its pid is its own.  What it started in turn comes here when it is gone.
+ */
+static void
+programs_sweep(evutil_socket_t fd, short what, void *arg)
+{
+	struct program	*pg, *next;
+	FILE		*fp;
+	int		 pid;
+
+	(void)fd, (void)what, (void)arg;
+	if ((fp = fopen("/proc/thread-self/children", "re")) != NULL) {
+		while (fscanf(fp, "%d", &pid) == 1)
+			sweep_child(pid);
+		fclose(fp);
+	}
+	TAILQ_FOREACH_SAFE(pg, &ended, pg_entry, next) {
+		if (!pg->pg_left) {
+			TAILQ_REMOVE(&ended, pg, pg_entry);
+			free(pg);
+		} else
+			pg->pg_left = false;
+	}
+}
+
+/* One sweep for all that end together. */
+static void
+programs_sweep_soon(void)
+{
+	static const struct timeval	 at_once;
+
+	if (TAILQ_EMPTY(&ended))
+		return;
+	if (!evtimer_initialized(&sweep))
+		evtimer_assign(&sweep, d.d_base, programs_sweep, NULL);
+	if (evtimer_add(&sweep, &at_once) == -1)
+		fatalx("%s", __func__);
+}
+
+/* A child that is not one of the daemon's; perhaps an orphan of a program. */
+void
+program_reaped(pid_t pid, int status)
+{
+	struct program	*pg;
+
+	TAILQ_FOREACH(pg, &running, pg_entry)
+		if (pg->pg_pid == pid)
+			break;
+	if (pg != NULL) {
+		/* Its orphans would keep its output open. */
+		kill(-pid, SIGKILL);
+		TAILQ_REMOVE(&running, pg, pg_entry);
+		TAILQ_INSERT_TAIL(&ended, pg, pg_entry);
+		count[pg->pg_role]--;
+		program_tell(pg, status);
+		logpipe_free(pg->pg_log);
+	}
+	programs_sweep_soon();
+}
+
+void
+programs_stop(void)
+{
+	struct program	*pg;
+
+	TAILQ_FOREACH(pg, &running, pg_entry)
+		program_kill(pg);
+}

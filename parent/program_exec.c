@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: ISC */
+
+/*
+ * The parent's new child runs this, on its way to being a program of the
+ * configuration.  Nothing here is confined yet, and whatever cannot be done
+ * ends the process: a function that returns has succeeded.
+ *
+ * The program sees what strangers wrote.  It runs as a user of its own, never
+ * as root, with an empty environment and nothing open but its three standard
+ * descriptors, in a session of its own by which it is found and killed.
+ */
+
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "parent.h"
+
+#define WORDS_MAX	64	/* of a command */
+#define FILES_SOFT	1024	/* that programs expect */
+
+static void __attribute__((noreturn))
+exec_fail(const char *what)
+{
+	dprintf(STDERR_FILENO, "%s: %s\n", what,
+	    errno != 0 ? strerror(errno) : "no such user");
+	_exit(127);
+}
+
+/* Looking up a user may take a while, and the parent must not wait. */
+static void
+exec_become(const struct program_spec *ps)
+{
+	struct passwd	*pw;
+	uid_t		 uid;
+	gid_t		 gid;
+
+	errno = 0;
+	if (ps->ps_user == NULL) {
+		if (!d.d_privileged)
+			return;
+		identity_get(ps->ps_role, &uid, &gid);
+		if (setgroups(1, &gid) == -1)
+			exec_fail("groups");
+	} else {
+		if ((pw = getpwnam(ps->ps_user)) == NULL)
+			exec_fail(ps->ps_user);
+		uid = pw->pw_uid;
+		gid = pw->pw_gid;
+		if (!d.d_privileged && uid == geteuid())
+			return;
+		if (initgroups(ps->ps_user, gid) == -1)
+			exec_fail(ps->ps_user);
+	}
+	errno = EPERM;
+	if (uid == 0)
+		exec_fail("a program does not run as root");
+	if (setresgid(gid, gid, gid) == -1 || setresuid(uid, uid, uid) == -1)
+		exec_fail("user");
+}
+
+static void
+exec_signals(void)
+{
+	sigset_t	 none;
+	int		 sig;
+
+	for (sig = 1; sig < NSIG; sig++)
+		signal(sig, SIG_DFL);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static void
+exec_limits(void)
+{
+	struct rlimit	 core = { 0, 0 }, files;
+
+	if (setrlimit(RLIMIT_CORE, &core) == -1 ||
+	    getrlimit(RLIMIT_NOFILE, &files) == -1)
+		exec_fail("limits");
+	if (files.rlim_cur > FILES_SOFT)
+		files.rlim_cur = FILES_SOFT;
+	if (setrlimit(RLIMIT_NOFILE, &files) == -1)
+		exec_fail("limits");
+}
+
+static void
+exec_descriptors(int channel, int errfd)
+{
+	/* First out of the way of 0 to 2, whichever of these are open. */
+	if ((errfd = fcntl(errfd, F_DUPFD_CLOEXEC, 10)) == -1 ||
+	    (channel = fcntl(channel, F_DUPFD_CLOEXEC, 10)) == -1 ||
+	    dup2(errfd, STDERR_FILENO) == -1 ||
+	    dup2(channel, STDIN_FILENO) == -1 ||
+	    dup2(channel, STDOUT_FILENO) == -1)
+		_exit(127);
+#ifdef __linux__
+	if (close_range(STDERR_FILENO + 1, UINT_MAX, 0) == -1)
+		exec_fail("close_range");
+#else
+	closefrom(STDERR_FILENO + 1);
+#endif
+}
+
+void
+program_exec(const struct program_spec *ps, int channel, int errfd)
+{
+	static char		 path[] = "PATH=/usr/bin:/bin";
+	char			*argv[WORDS_MAX + 1], *envp[] = { path, NULL };
+	const struct conf_word	*wd;
+	size_t			 n = 0;
+
+	setsid();
+	exec_signals();
+	exec_descriptors(channel, errfd);
+	TAILQ_FOREACH(wd, ps->ps_command, wd_entry) {
+		errno = E2BIG;
+		if (n == WORDS_MAX || (argv[n++] = strdup(wd->wd_text)) == NULL)
+			exec_fail("command");
+	}
+	argv[n] = NULL;
+	exec_limits();
+	umask(077);
+	exec_become(ps);
+	if (chdir("/") == -1)
+		exec_fail("/");
+#ifdef __linux__
+	/* After the change of user, which clears the first. */
+	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == -1 ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
+		exec_fail("no_new_privs");
+#endif
+	execve(argv[0], argv, envp);
+	exec_fail(argv[0]);
+}

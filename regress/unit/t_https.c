@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: ISC */
+
+/*
+ * Tests of common/https: URLs, bundles, and calls to a server on loopback that
+ * runs in the same event loop.  TLS, HTTP/2 and names are regress/deciders'.
+ */
+
+#include <sys/socket.h>
+
+#include <netinet/in.h>
+
+#include <unistd.h>
+
+#include <event2/event.h>
+
+#include "common/child.h"
+#include "common/https/private.h"
+#include "test.h"
+
+#define ANSWER_MAX	100
+#define LIMIT_MS	20000
+
+static const char certificate[] =
+    "-----BEGIN CERTIFICATE-----\n"
+    "MIIBezCCASGgAwIBAgIUBLiyzYSdVBQFwlBt1WvK0i0t6MAwCgYIKoZIzj0EAwIw\n"
+    "EjEQMA4GA1UEAwwHcmVncmVzczAgFw0yNjExMTYwMzEzNDRaGA8yMTI2MTAyMzAz\n"
+    "MTM0NFowEjEQMA4GA1UEAwwHcmVncmVzczBZMBMGByqGSM49AgEGCCqGSM49AwEH\n"
+    "A0IABLLWgmeWFCFoB78AxJLwlkRnjCJOWqjUIEeiXi337CMFDtgOn+qkQGRK8rUn\n"
+    "TQzh+/BOsed/UiZyOVaDP/uhxNSjUzBRMB0GA1UdDgQWBBTMI1ODLRU/7mIYFmuz\n"
+    "L2dVqndbQTAfBgNVHSMEGDAWgBTMI1ODLRU/7mIYFmuzL2dVqndbQTAPBgNVHRMB\n"
+    "Af8EBTADAQH/MAoGCCqGSM49BAMCA0gAMEUCIBkOLNmLyjMr56CUlzKkrUql2y+1\n"
+    "WiUCNtKL/1HX0rNvAiEA8/1dfjjeZAJ5RnJsEWfis9yrLXuSXRKKflqDML3TDMc=\n"
+    "-----END CERTIFICATE-----\n";
+
+/* ---- URLs ---- */
+
+static const struct {
+	const char	*url;
+	const char	*whole;		/* NULL: cannot be used */
+	const char	*origin;
+	int		 tls;
+	int		 named;
+} urls[] = {
+	{ "https://API.Example.com", "https://api.example.com:443/",
+	    "https://api.example.com:443", 1, 1 },
+	{ "https://a.test:6443/x/y?z=1#w", "https://a.test:6443/x/y?z=1#w",
+	    "https://a.test:6443", 1, 1 },
+	{ "https://a.test./", "https://a.test:443/", "https://a.test:443",
+	    1, 1 },
+	{ "http://127.0.0.1:8080/", "http://127.0.0.1:8080/",
+	    "http://127.0.0.1:8080", 0, 0 },
+	{ "https://[::1]:1/p", "https://[::1]:1/p", "https://[::1]:1", 1, 0 },
+	{ "http://LocalHost", "http://localhost:80/", "http://localhost:80",
+	    0, 1 },
+	{ "", NULL, NULL, 0, 0 },
+	{ "a.test", NULL, NULL, 0, 0 },
+	{ "https://", NULL, NULL, 0, 0 },
+	{ "https://a.test:0/", NULL, NULL, 0, 0 },
+	{ "https://a.test:65536/", NULL, NULL, 0, 0 },
+	{ "https://a..test/", NULL, NULL, 0, 0 },
+	{ "https://a_b!.test/", NULL, NULL, 0, 0 },
+	{ "https://[::g]/", NULL, NULL, 0, 0 },
+};
+
+TEST(urls)
+{
+	struct https_server	*sv;
+	size_t			 i;
+
+	for (i = 0; i < sizeof(urls) / sizeof(urls[0]); i++) {
+		sv = https_server_new(urls[i].url);
+		CHECK_FOR(urls[i].url, (sv != NULL) ==
+		    (urls[i].whole != NULL));
+		if (sv == NULL)
+			continue;
+		CHECK_STR(sv->sv_url, urls[i].whole);
+		CHECK_STR(sv->sv_origin, urls[i].origin);
+		CHECK_INT(https_server_tls(sv), urls[i].tls);
+		CHECK_INT(sv->sv_named, urls[i].named);
+		https_server_unref(sv);
+	}
+}
+
+/* A host of as many bytes as there may be, and of one more. */
+TEST(long_host)
+{
+	struct https_server	*sv;
+	char			 url[300] = "https://", *p = url + 8;
+	size_t			 i;
+
+	for (i = 0; i < HOST_LEN; i++)
+		p[i] = i % 50 == 49 ? '.' : 'a';
+	CHECK((sv = https_server_new(url)) != NULL);
+	CHECK_INT(strlen(sv->sv_host), HOST_LEN);
+	https_server_unref(sv);
+	strlcat(url, "a", sizeof(url));
+	CHECK(https_server_new(url) == NULL);
+}
+
+TEST(localhost_is_known)
+{
+	struct https_server	*sv = https_server_new("http://localhost:81/");
+
+	CHECK_STR(sv->sv_known, "localhost:81:127.0.0.1,[::1]");
+	https_server_unref(sv);
+}
+
+/* ---- bundles ---- */
+
+static struct https_trust *
+trust_of(const char *text)
+{
+	return https_trust_new(text, strlen(text));
+}
+
+TEST(bundles_are_shared)
+{
+	struct https_trust	*a, *b, *c;
+	char			*more;
+
+	CHECK(asprintf(&more, "%s# a comment\n%s", certificate,
+	    certificate) != -1);
+	CHECK((a = trust_of(certificate)) != NULL);
+	CHECK((b = trust_of(certificate)) == a);
+	CHECK((c = trust_of(more)) != NULL && c != a);
+	https_trust_unref(a);
+	CHECK(trust_of(certificate) == b);
+	https_trust_unref(b);
+	https_trust_unref(b);
+	https_trust_unref(c);
+	free(more);
+}
+
+TEST(bad_bundles)
+{
+	char	*text, *damaged = strdup(certificate);
+
+	CHECK(trust_of("") == NULL);
+	CHECK(trust_of("no certificate\n") == NULL);
+	CHECK(https_trust_new(certificate, sizeof(certificate) - 40) == NULL);
+	damaged[100] = '!';
+	CHECK(trust_of(damaged) == NULL);
+	/* One bad one spoils the good one before it. */
+	CHECK(asprintf(&text, "%s%s", certificate, damaged) != -1);
+	CHECK(trust_of(text) == NULL);
+	free(text);
+	free(damaged);
+}
+
+/* ---- calls ---- */
+
+static struct {
+	int		 listener;
+	struct event	*event;
+	char		 url[64];
+	const char	*says;		/* NULL: nothing, ever */
+	char		 heard[8192];	/* of the last request */
+	unsigned int	 accepted;
+} server;
+
+static struct {
+	unsigned int		 ends;
+	enum https_result	 result;
+	long			 status;
+	long long		 retry_after_s;
+	char			 why[512];
+	char			 body[ANSWER_MAX + 1];
+	size_t			 body_len;
+	struct https_server	*again;		/* asked from the callback */
+} seen;
+
+static int		 conns[16];
+static struct event	*conn_events[16];
+
+/* Requests of tests come in one piece. */
+static void
+on_request(evutil_socket_t fd, short what, void *arg)
+{
+	struct event	**ev = arg;
+	ssize_t		 n;
+
+	(void)what;
+	n = read(fd, server.heard, sizeof(server.heard) - 1);
+	if (n <= 0) {
+		event_del(*ev);
+		return;
+	}
+	server.heard[n] = '\0';
+	if (server.says != NULL)
+		CHECK_INT(write(fd, server.says, strlen(server.says)),
+		    strlen(server.says));
+}
+
+static void
+on_connection(evutil_socket_t fd, short what, void *arg)
+{
+	unsigned int	 n = server.accepted++;
+
+	(void)what, (void)arg;
+	CHECK(n < sizeof(conns) / sizeof(conns[0]));
+	CHECK((conns[n] = accept(fd, NULL, NULL)) != -1);
+	conn_events[n] = event_new(child_base, conns[n], EV_READ | EV_PERSIST,
+	    on_request, &conn_events[n]);
+	event_add(conn_events[n], NULL);
+}
+
+static void
+start(const char *says)
+{
+	struct sockaddr_in	 sin = { .sin_family = AF_INET };
+	socklen_t		 len = sizeof(sin);
+
+	if (child_base == NULL) {
+		CHECK((child_base = event_base_new()) != NULL);
+		https_warm();
+	}
+	memset(&seen, 0, sizeof(seen));
+	memset(&server, 0, sizeof(server));
+	server.says = says;
+	sin.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	CHECK((server.listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK,
+	    0)) != -1);
+	CHECK_INT(bind(server.listener, (struct sockaddr *)&sin, len), 0);
+	CHECK_INT(listen(server.listener, 16), 0);
+	CHECK_INT(getsockname(server.listener, (struct sockaddr *)&sin, &len),
+	    0);
+	snprintf(server.url, sizeof(server.url), "http://127.0.0.1:%u/u?v",
+	    ntohs(sin.sin_port));
+	server.event = event_new(child_base, server.listener,
+	    EV_READ | EV_PERSIST, on_connection, NULL);
+	event_add(server.event, NULL);
+}
+
+static void
+stop(void)
+{
+	unsigned int	 i;
+
+	for (i = 0; i < server.accepted; i++) {
+		event_free(conn_events[i]);
+		close(conns[i]);
+	}
+	event_free(server.event);
+	close(server.listener);
+}
+
+static const struct https_request simple = {
+	.hr_method = "GET",
+	.hr_answer_max = ANSWER_MAX,
+	.hr_timeout_ms = LIMIT_MS,
+};
+
+static void
+on_end(void *arg, const struct https_answer *ha)
+{
+	struct https_server	*sv = seen.again;
+
+	CHECK(arg == &seen);
+	seen.ends++;
+	seen.result = ha->ha_result;
+	seen.status = ha->ha_status;
+	seen.retry_after_s = ha->ha_retry_after_s;
+	strlcpy(seen.why, ha->ha_why != NULL ? ha->ha_why : "",
+	    sizeof(seen.why));
+	CHECK(ha->ha_body_len <= ANSWER_MAX);
+	if (ha->ha_body_len > 0)
+		memcpy(seen.body, ha->ha_body, ha->ha_body_len);
+	seen.body_len = ha->ha_body_len;
+	seen.again = NULL;
+	if (sv != NULL)
+		https_begin(sv, &simple, on_end, &seen);
+	else
+		event_base_loopbreak(child_base);
+}
+
+static struct https_server *
+server_new(const char *url)
+{
+	struct https_server	*sv = https_server_new(url);
+
+	CHECK(sv != NULL);
+	return sv;
+}
+
+/* One call from its beginning to its end. */
+static void
+call(struct https_server *sv, const struct https_request *hr)
+{
+	unsigned int	 before = seen.ends;
+
+	https_begin(sv, hr, on_end, &seen);
+	CHECK_INT(seen.ends, before);	/* never from within */
+	CHECK(event_base_dispatch(child_base) != -1);
+	CHECK_INT(seen.ends, before + 1);
+}
+
+static void
+call_once(const struct https_request *hr)
+{
+	struct https_server	*sv = server_new(server.url);
+
+	call(sv, hr);
+	https_server_unref(sv);
+}
+
+#define OK(body)	"HTTP/1.1 200 OK\r\nContent-Length: " body
+
+static void
+check_heard(const char *text)
+{
+	if (strstr(server.heard, text) == NULL)
+		test_end(TEST_FAILED, "not in %s: %s",
+		    test_show(server.heard, strlen(server.heard)), text);
+}
+
+TEST(answered)
+{
+	start("HTTP/1.1 429 Slow\r\nRetry-After: 7\r\nContent-Length: 2\r\n"
+	    "\r\nhi");
+	call_once(&simple);
+	CHECK_INT(seen.result, HTTPS_ANSWERED);
+	CHECK_INT(seen.status, 429);
+	CHECK_INT(seen.retry_after_s, 7);
+	CHECK_MEM(seen.body, seen.body_len, "hi", 2);
+	check_heard("GET /u?v HTTP/1.1\r\n");
+	check_heard("\r\nUser-Agent: egressd/");
+	stop();
+}
+
+TEST(request)
+{
+	static const char *const	 methods[] = { "POST", "PUT", "PATCH",
+	    "DELETE" };
+	static const char *const	 lines[] = { "X-One: 1", "Y-Two: 2",
+	    NULL };
+	struct https_request		 hr = simple;
+	char				 want[64];
+	size_t				 i;
+
+	hr.hr_path = "/api/v1?x=y";
+	hr.hr_headers = lines;
+	hr.hr_body = "{}\0{}";
+	hr.hr_body_len = 5;
+	for (i = 0; i < sizeof(methods) / sizeof(methods[0]); i++) {
+		hr.hr_method = methods[i];
+		start(OK("0\r\n\r\n"));
+		call_once(&hr);
+		CHECK_INT(seen.result, HTTPS_ANSWERED);
+		snprintf(want, sizeof(want), "%s /api/v1?x=y HTTP/1.1\r\n",
+		    methods[i]);
+		check_heard(want);
+		check_heard("\r\nX-One: 1\r\nY-Two: 2\r\n");
+		check_heard("\r\nContent-Length: 5\r\n");
+		CHECK(strstr(server.heard, "Expect") == NULL);
+		stop();
+	}
+}
+
+/* No body, no length: a server would wait for one. */
+TEST(delete_without_body)
+{
+	struct https_request	 hr = simple;
+
+	hr.hr_method = "DELETE";
+	start(OK("0\r\n\r\n"));
+	call_once(&hr);
+	check_heard("DELETE /u?v HTTP/1.1\r\n");
+	CHECK(strstr(server.heard, "Content-Length") == NULL);
+	stop();
+}
+
+static void
+answer_of(size_t len)
+{
+	char	*text;
+
+	CHECK(asprintf(&text, OK("%zu\r\n\r\n%0*d"), len, (int)len, 0) != -1);
+	start(text);
+	call_once(&simple);
+	stop();
+	free(text);
+}
+
+TEST(size)
+{
+	answer_of(ANSWER_MAX);
+	CHECK_INT(seen.result, HTTPS_ANSWERED);
+	CHECK_INT(seen.body_len, ANSWER_MAX);
+	answer_of(ANSWER_MAX + 1);
+	CHECK_INT(seen.result, HTTPS_HUGE);
+}
+
+TEST(head_size)
+{
+	char	*text;
+
+	CHECK(asprintf(&text, "HTTP/1.1 200 OK\r\nX: %070000d\r\n"
+	    "Content-Length: 0\r\n\r\n", 0) != -1);
+	start(text);
+	call_once(&simple);
+	CHECK_INT(seen.result, HTTPS_HUGE);
+	stop();
+	free(text);
+}
+
+TEST(redirect_is_an_answer)
+{
+	start("HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\n"
+	    "Content-Length: 0\r\n\r\n");
+	call_once(&simple);
+	CHECK_INT(seen.result, HTTPS_ANSWERED);
+	CHECK_INT(seen.status, 302);
+	stop();
+}
+
+/* A connection is used again, unless it was mute. */
+TEST(late)
+{
+	struct https_request	 hr = simple;
+	struct https_server	*sv;
+
+	start(OK("0\r\n\r\n"));
+	sv = server_new(server.url);
+	call(sv, &simple);
+	call(sv, &simple);
+	CHECK_INT(server.accepted, 1);
+	hr.hr_timeout_ms = 50;
+	server.says = NULL;
+	call(sv, &hr);
+	CHECK_INT(seen.result, HTTPS_LATE);
+	server.says = OK("0\r\n\r\n");
+	call(sv, &simple);
+	CHECK_INT(seen.result, HTTPS_ANSWERED);
+	CHECK_INT(server.accepted, 2);
+	https_server_unref(sv);
+	stop();
+}
+
+TEST(no_time_left)
+{
+	struct https_request	 hr = simple;
+
+	hr.hr_timeout_ms = 0;
+	start(NULL);
+	call_once(&hr);
+	CHECK_INT(seen.result, HTTPS_LATE);
+	stop();
+}
+
+static void
+on_turn(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what, (void)arg;
+	event_base_loopbreak(child_base);
+}
+
+/* Cancelled at once, or when it has been heard: no end is told. */
+TEST(cancel)
+{
+	static const struct timeval	 tick = { 0, 1000 };
+	struct https_server		*sv;
+	struct https_call		*ca;
+
+	start(NULL);
+	sv = server_new(server.url);
+	https_cancel(https_begin(sv, &simple, on_end, &seen));
+	ca = https_begin(sv, &simple, on_end, &seen);
+	while (server.heard[0] == '\0') {
+		event_base_once(child_base, -1, EV_TIMEOUT, on_turn, NULL,
+		    &tick);
+		CHECK(event_base_dispatch(child_base) != -1);
+	}
+	https_server_unref(sv);
+	https_cancel(ca);
+	https_cancel(NULL);
+	CHECK_INT(event_base_loop(child_base, EVLOOP_NONBLOCK), 0);
+	CHECK_INT(seen.ends, 0);
+	stop();
+}
+
+/* The callback may begin another call, whose server it has let go of. */
+TEST(again)
+{
+	struct https_server	*sv;
+
+	start(OK("2\r\n\r\nhi"));
+	sv = server_new(server.url);
+	seen.again = sv;
+	https_begin(sv, &simple, on_end, &seen);
+	https_server_unref(sv);
+	CHECK(event_base_dispatch(child_base) != -1);
+	CHECK_INT(seen.ends, 2);
+	CHECK_INT(seen.result, HTTPS_ANSWERED);
+	stop();
+}
+
+static const struct {
+	const char	*url;
+	const char	*why;
+} failures[] = {
+	{ "https://127.0.0.1:1/",
+	    "there are no certificates to verify it with" },
+	{ "https://a.test/", "a.test: no name server is configured" },
+	{ "http://a.test/", "a.test: no name server is configured" },
+};
+
+TEST(fails_without_asking)
+{
+	struct https_server	*sv;
+	size_t			 i;
+
+	for (i = 0; i < sizeof(failures) / sizeof(failures[0]); i++) {
+		start(NULL);
+		sv = server_new(failures[i].url);
+		call(sv, &simple);
+		CHECK_INT(seen.result, HTTPS_FAILED);
+		CHECK_STR(seen.why, failures[i].why);
+		https_server_unref(sv);
+		stop();
+	}
+}
+
+/* The port stays ours, but nobody listens there. */
+TEST(refused)
+{
+	start(NULL);
+	event_del(server.event);
+	CHECK_INT(shutdown(server.listener, SHUT_RDWR), 0);
+	call_once(&simple);
+	CHECK_INT(seen.result, HTTPS_FAILED);
+	CHECK(seen.why[0] != '\0');
+	stop();
+}
+
+TEST_MAIN("https")

@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: ISC */
+
+/*
+ * tlsengine runs this: the bytes of a connection that is forwarded unread, and
+ * its end.  Client and origin end their halves each on their own; what one of
+ * them has said before it ended reaches the other.
+ */
+
+#include <sys/socket.h>
+
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+
+#include <errno.h>
+
+#include "tlsengine.h"
+
+#define GOODBYE_MAX	64	/* bytes, of an alert in TLS */
+#define PART_MS		1000	/* for a client to end whose origin has reset */
+
+static struct io *
+client_io(const struct raw *rw)
+{
+	return &rw->rw_flow.fl_conn->cn_io;
+}
+
+static struct io *
+origin_io(const struct raw *rw)
+{
+	return &rw->rw_flow.fl_up->up_io;
+}
+
+static void
+origin_flush(struct raw *rw)
+{
+	timer_set(&rw->rw_flow.fl_up->up_timer, settings.st_tunnel_ms);
+	io_flush(origin_io(rw));
+}
+
+void
+raw_connected(struct flow *fl, struct upstream *up)
+{
+	static const struct h1_str	 none = { NULL, 0 };
+	struct conn			*cn = fl->fl_conn;
+
+	fl->fl_up = up;
+	fl->fl_state = FLOW_FORWARD;
+	up->up_state = UP_RAW;
+	up->up_raw = cn->cn_raw;
+	timer_set(&up->up_timer, settings.st_tunnel_ms);
+	report_answer(fl, 0, &none);
+	conn_relay_begin(cn, CONN_RAW);
+}
+
+/* False, and over, if both have ended and the origin has all. */
+static bool
+raw_goes_on(struct raw *rw)
+{
+	if (!rw->rw_client_end || !rw->rw_origin_end ||
+	    !io_empty(origin_io(rw)))
+		return true;
+	raw_end(rw, RAW_CLOSED, NULL);
+	return false;
+}
+
+/* ---- a side that is gone ------------------------------------------------- */
+
+enum last_words { LAST_NONE, LAST_MORE, LAST_END };
+
+/*
+ * What waits to be read.  The end may be there before its turn is, and behind
+ * the goodbye of TLS, an alert that nobody waits for; or both reset each other
+ * over those.
+ */
+static enum last_words
+last_words(const struct io *io)
+{
+	struct tcp_info	 ti;
+	socklen_t	 len = sizeof(ti);
+	char		 last[GOODBYE_MAX + 1];
+	ssize_t		 n;
+
+	n = recv(io->io_fd, last, sizeof(last), MSG_PEEK | MSG_DONTWAIT);
+	if (n == -1)
+		return errno == ECONNRESET || errno == EPIPE ? LAST_END :
+		    LAST_NONE;
+	return n == 0 || (n <= GOODBYE_MAX &&
+	    getsockopt(io->io_fd, IPPROTO_TCP, TCP_INFO, &ti, &len) == 0 &&
+	    ti.tcpi_state == TCP_CLOSE_WAIT) ? LAST_END : LAST_MORE;
+}
+
+/*
+ * A client whose origin was lost has ended, has more to say or is late; false
+ * if that is the end.
+ */
+static bool
+raw_parted(struct raw *rw, bool late)
+{
+	enum last_words	 said = last_words(client_io(rw));
+
+	if (said == LAST_END)
+		raw_end(rw, RAW_CLOSED, NULL);
+	else if (said == LAST_MORE || late)
+		raw_end(rw, rw->rw_lost, NULL);
+	else
+		return true;
+	return false;
+}
+
+/*
+ * The origin's side is gone.  Whoever has ended and had all passed on has lost
+ * nothing when the other closes without a look at the last of it, which makes
+ * a reset: so do PostgreSQL and its clients with the end of TLS.  That reset
+ * may overtake the client's own end, which is therefore waited for.  Once
+ * broken, the origin is not read again.
+ */
+void
+raw_origin_lost(struct raw *rw, enum raw_cause how)
+{
+	struct io	*io = origin_io(rw);
+
+	if (rw->rw_lost != RAW_UNDER_WAY)
+		return;
+	if (rw->rw_origin_end || (io_empty(io) && (rw->rw_client_end ||
+	    last_words(client_io(rw)) == LAST_END))) {
+		/* The origin had closed both directions; nothing is lost. */
+		raw_end(rw, RAW_CLOSED, NULL);
+		return;
+	}
+	if (!io_empty(io) || rw->rw_flow.fl_request_body == 0 ||
+	    last_words(client_io(rw)) == LAST_MORE) {
+		raw_end(rw, how, NULL);
+		return;
+	}
+	rw->rw_lost = how;
+	io_break(io, "lost");
+	timer_clear(&rw->rw_flow.fl_up->up_timer);
+	timer_set(&rw->rw_flow.fl_conn->cn_timer, PART_MS);
+	io_resume(client_io(rw));
+}
+
+/* Likewise nothing is lost if a client resets when all was passed on. */
+bool
+raw_nothing_left(const struct raw *rw)
+{
+	char	 byte;
+
+	if (rw->rw_flow.fl_state != FLOW_FORWARD ||
+	    !io_empty(client_io(rw)) || !io_empty(origin_io(rw)))
+		return false;
+	return rw->rw_origin_end || recv(origin_io(rw)->io_fd, &byte, 1,
+	    MSG_PEEK | MSG_DONTWAIT) <= 0;
+}
+
+/* ---- from the client ----------------------------------------------------- */
+
+/* The client will say no more; the origin still may. */
+static bool
+client_ended(struct raw *rw)
+{
+	struct io	*io = origin_io(rw);
+
+	io_pause(client_io(rw));
+	rw->rw_client_end = true;
+	if (io_empty(io))
+		io_finish(io);
+	else
+		io->io_ending = true;
+	return raw_goes_on(rw);
+}
+
+/* Relay one turn's share; false if the connection has ended. */
+static bool
+client_relay(struct raw *rw)
+{
+	struct conn	*cn = rw->rw_flow.fl_conn;
+	size_t		 room;
+	ssize_t		 n = 1;
+	bool		 reset;
+	void		*p;
+	int		 i;
+
+	timer_set(&cn->cn_timer, settings.st_tunnel_ms);
+	for (i = 0; i < IO_SHARE; i++) {
+		p = io_reserve_body(origin_io(rw), false, &room);
+		if (p == NULL) {
+			io_pause(&cn->cn_io);
+			break;
+		}
+		if ((n = conn_take(cn, p, room)) <= 0)
+			break;
+		if (!flow_send(&rw->rw_flow, n)) {
+			raw_end(rw, RAW_QUOTA, NULL);
+			return false;
+		}
+		io_commit_body(origin_io(rw), false, n);
+	}
+	reset = n == -1 && errno != EAGAIN;
+	if (i == IO_SHARE)
+		io_again(&cn->cn_io);
+	conn_unbuffer(cn);
+	if (reset) {
+		raw_client_gone(rw, RAW_CLIENT_RESET);
+		conn_free(cn);
+		return false;
+	}
+	origin_flush(rw);
+	return n != 0 || client_ended(rw);
+}
+
+void
+raw_read_client(struct raw *rw)
+{
+	if (rw->rw_lost != RAW_UNDER_WAY)
+		raw_parted(rw, false);
+	else
+		client_relay(rw);
+}
+
+void
+raw_client_late(struct raw *rw)
+{
+	struct conn	*cn = rw->rw_flow.fl_conn;
+
+	if (rw->rw_lost != RAW_UNDER_WAY) {
+		raw_parted(rw, true);
+		return;
+	}
+	raw_client_gone(rw, RAW_CLIENT_IDLE);
+	conn_free(cn);
+}
+
+/* The origin has taken what waited for it. */
+void
+raw_origin_drained(struct raw *rw)
+{
+	if (!rw->rw_client_end) {
+		io_resume(client_io(rw));
+		return;
+	}
+	if (io_empty(origin_io(rw)))
+		io_finish(origin_io(rw));
+	raw_goes_on(rw);
+}
+
+/*
+ * The session ends.  If the client has ended and the origin has all that it
+ * sent, nothing is lost.
+ */
+void
+raw_finish(struct raw *rw)
+{
+	if (rw->rw_lost != RAW_UNDER_WAY ? !raw_parted(rw, true) :
+	    !rw->rw_client_end && !client_relay(rw))
+		return;
+	io_push(origin_io(rw));
+	if (rw->rw_client_end && io_empty(origin_io(rw)))
+		raw_end(rw, RAW_CLOSED, NULL);
+}
+
+/* ---- from the origin ----------------------------------------------------- */
+
+/* The origin will say no more; the client still may. */
+static void
+origin_ended(struct raw *rw)
+{
+	struct io	*io = client_io(rw);
+
+	rw->rw_origin_end = true;
+	io_pause(origin_io(rw));
+	io->io_ending = true;
+	io_flush(io);
+	if (io_empty(io))
+		io_finish(io);
+	raw_goes_on(rw);
+}
+
+void
+raw_read_origin(struct raw *rw)
+{
+	struct io	*from = origin_io(rw), *to = client_io(rw);
+	size_t		 room;
+	ssize_t		 n = 1;
+	void		*p;
+	int		 i;
+
+	for (i = 0; i < IO_SHARE; i++) {
+		if (to->io_full || (p = io_reserve(to, &room)) == NULL) {
+			io_pause(from);
+			break;
+		}
+		if ((n = io_take(from, p, room)) <= 0)
+			break;
+		rw->rw_flow.fl_answer_body += n;
+		io_commit(to, n);
+		if (to->io_full)
+			io_push(to);
+	}
+	if (n == 0)
+		origin_ended(rw);
+	else if (n == -1 && errno != EAGAIN)
+		raw_origin_lost(rw, RAW_ORIGIN_RESET);
+	else {
+		if (i == IO_SHARE)
+			io_again(from);
+		timer_set(&rw->rw_flow.fl_up->up_timer, settings.st_tunnel_ms);
+		timer_set(&rw->rw_flow.fl_conn->cn_timer,
+		    settings.st_tunnel_ms);
+		io_flush(to);
+	}
+}
+
+/* The client has taken what waited for it. */
+void
+raw_client_drained(struct raw *rw)
+{
+	if (!rw->rw_origin_end)
+		io_resume(origin_io(rw));
+	else if (io_empty(client_io(rw)))
+		io_finish(client_io(rw));
+}
