@@ -259,6 +259,7 @@ struct raw {
 	bool			 rw_client_end;	/* has said all */
 	bool			 rw_origin_end;
 	enum raw_cause		 rw_lost;	/* how the origin was */
+	size_t			 rw_untold;	/* to it, of a goodbye */
 };
 
 

@@ -157,14 +157,18 @@ def kinds(gate):
 
 
 @contextlib.contextmanager
-def no_verdicts(gate):
-    """For as long, policyd says nothing."""
-    policyd = gate.processes()["policyd"]
-    os.kill(policyd, signal.SIGSTOP)
+def stopped(gate, name):
+    """For as long, the process says nothing and hears nothing."""
+    pid = gate.processes()[name]
+    os.kill(pid, signal.SIGSTOP)
     try:
         yield
     finally:
-        os.kill(policyd, signal.SIGCONT)
+        os.kill(pid, signal.SIGCONT)
+
+
+def no_verdicts(gate):
+    return stopped(gate, "policyd")
 
 
 def is_reset(wire):
@@ -318,7 +322,46 @@ def tcp_last_words_unread(who):
             "request_closed", None), record
 
 
-@cases.each(["ends", "stays", "silent"])
+def reset_hard(sock):
+    hard = struct.pack("ii", 1, 0)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, hard)
+    sock.close()
+
+
+@cases.each(["client", "origin", "both"])
+def tcp_goodbye_and_reset(who):
+    """All of it comes at once: each has a last alert for the other, and closes
+    without a look at what has come, which makes a reset."""
+    begun, may_end, ended = (threading.Event() for _ in range(3))
+
+    def serve(sock):
+        assert sock.recv(1) == b"X"
+        begun.set()
+        assert may_end.wait(WAIT_S)
+        if who != "client":
+            sock.sendall(b"a goodbye of 24 letters.")
+            reset_hard(sock)
+        else:
+            sock.close()
+        ended.set()
+    with Bench(TCP, serve) as gate:
+        wire = gate.to()
+        wire.send(b"X")
+        assert begun.wait(WAIT_S)
+        with stopped(gate, "edge"):
+            wire.send(b"a goodbye of 24 letters.")
+            if who == "origin":
+                wire.close()
+            else:
+                reset_hard(wire.sock)
+            may_end.set()
+            assert ended.wait(WAIT_S)
+        record, _ = gate.raw(host=RAW)
+        assert (record["kind"], record["reason"]) == (
+            "request_closed", None), record
+
+
+@cases.each(["ends", "ends_slowly", "stays", "silent"])
 def tcp_origin_resets(client):
     """The reset may overtake the end of a client that has said all it had to
     say, and then nothing is lost; one that stays is told, and so is one that
@@ -334,10 +377,14 @@ def tcp_origin_resets(client):
             return
         else:
             assert sock.recv(1, socket.MSG_PEEK)
-        hard = struct.pack("ii", 1, 0)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, hard)
-        sock.close()
+        reset_hard(sock)
         closed.set()
+
+    def meanwhile():
+        """What came before this is seen before this."""
+        with gate.to() as other:
+            other.send(b"y")
+            assert other.rest() == b"y"
     with Bench(TCP, serve) as gate:
         with gate.to() as wire:
             if client == "silent":
@@ -346,17 +393,18 @@ def tcp_origin_resets(client):
             else:
                 wire.send(b"X, and goodbye")
             assert closed.wait(WAIT_S)
-            if client == "ends":
-                # The reset came before this, and is seen before this.
-                with gate.to() as other:
-                    other.send(b"y")
-                    assert other.rest() == b"y"
+            if client.startswith("ends"):
+                meanwhile()
+                if client == "ends_slowly":
+                    wire.send(b"a goodbye of 24 letters.")
+                    meanwhile()
             else:
                 assert is_reset(wire)
         until("all records", lambda: len(gate.finals(host=RAW)) ==
-              (2 if client == "ends" else 1))
+              {"ends": 2, "ends_slowly": 3}.get(client, 1))
         kinds = {(r["kind"], r["reason"]) for r in gate.finals(host=RAW)}
-        assert kinds == {("request_closed", None) if client == "ends" else
+        assert kinds == {("request_closed", None)
+                         if client.startswith("ends") else
                          ("request_failed", "stream_broken")}, kinds
 
 

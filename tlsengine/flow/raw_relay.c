@@ -8,9 +8,6 @@
 
 #include <sys/socket.h>
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-
 #include <errno.h>
 
 #include "tlsengine.h"
@@ -65,28 +62,15 @@ raw_goes_on(struct raw *rw)
 
 /* ---- a side that is gone ------------------------------------------------- */
 
-enum last_words { LAST_NONE, LAST_MORE, LAST_END };
-
 /*
- * What waits to be read.  The end may be there before its turn is, and behind
- * the goodbye of TLS, an alert that nobody waits for; or both reset each other
- * over those.
+ * Each end of TLS has an alert for the other, which many close without reading;
+ * that makes a reset, which overtakes what is under way.  So do PostgreSQL and
+ * its clients.  Bytes of that length are no loss to a peer that is gone.
  */
-static enum last_words
-last_words(const struct io *io)
+static bool
+is_goodbye(size_t len)
 {
-	struct tcp_info	 ti;
-	socklen_t	 len = sizeof(ti);
-	char		 last[GOODBYE_MAX + 1];
-	ssize_t		 n;
-
-	n = recv(io->io_fd, last, sizeof(last), MSG_PEEK | MSG_DONTWAIT);
-	if (n == -1)
-		return errno == ECONNRESET || errno == EPIPE ? LAST_END :
-		    LAST_NONE;
-	return n == 0 || (n <= GOODBYE_MAX &&
-	    getsockopt(io->io_fd, IPPROTO_TCP, TCP_INFO, &ti, &len) == 0 &&
-	    ti.tcpi_state == TCP_CLOSE_WAIT) ? LAST_END : LAST_MORE;
+	return len <= GOODBYE_MAX;
 }
 
 /*
@@ -96,11 +80,15 @@ last_words(const struct io *io)
 static bool
 raw_parted(struct raw *rw, bool late)
 {
-	enum last_words	 said = last_words(client_io(rw));
+	char	 last[GOODBYE_MAX + 1];
+	ssize_t	 n;
 
-	if (said == LAST_END)
+	while ((n = conn_take(rw->rw_flow.fl_conn, last, sizeof(last))) > 0 &&
+	    is_goodbye(rw->rw_untold += n))
+		continue;
+	if (n == 0 || (n == -1 && errno != EAGAIN))
 		raw_end(rw, RAW_CLOSED, NULL);
-	else if (said == LAST_MORE || late)
+	else if (n > 0 || late)
 		raw_end(rw, rw->rw_lost, NULL);
 	else
 		return true;
@@ -109,10 +97,8 @@ raw_parted(struct raw *rw, bool late)
 
 /*
  * The origin's side is gone.  Whoever has ended and had all passed on has lost
- * nothing when the other closes without a look at the last of it, which makes
- * a reset: so do PostgreSQL and its clients with the end of TLS.  That reset
- * may overtake the client's own end, which is therefore waited for.  Once
- * broken, the origin is not read again.
+ * nothing.  The reset may overtake the client's own end, which is therefore
+ * waited for.  Once broken, the origin is not read again.
  */
 void
 raw_origin_lost(struct raw *rw, enum raw_cause how)
@@ -121,35 +107,37 @@ raw_origin_lost(struct raw *rw, enum raw_cause how)
 
 	if (rw->rw_lost != RAW_UNDER_WAY)
 		return;
-	if (rw->rw_origin_end || (io_empty(io) && (rw->rw_client_end ||
-	    last_words(client_io(rw)) == LAST_END))) {
-		/* The origin had closed both directions; nothing is lost. */
-		raw_end(rw, RAW_CLOSED, NULL);
-		return;
-	}
-	if (!io_empty(io) || rw->rw_flow.fl_request_body == 0 ||
-	    last_words(client_io(rw)) == LAST_MORE) {
-		raw_end(rw, how, NULL);
-		return;
-	}
 	rw->rw_lost = how;
-	io_break(io, "lost");
-	timer_clear(&rw->rw_flow.fl_up->up_timer);
-	timer_set(&rw->rw_flow.fl_conn->cn_timer, PART_MS);
-	io_resume(client_io(rw));
+	rw->rw_untold = io_waiting(io);
+	if (rw->rw_origin_end ||
+	    (rw->rw_client_end && is_goodbye(rw->rw_untold)))
+		raw_end(rw, RAW_CLOSED, NULL);
+	else if (!is_goodbye(rw->rw_untold) ||
+	    rw->rw_flow.fl_request_body == 0)
+		raw_end(rw, how, NULL);
+	else if (raw_parted(rw, false)) {
+		io_break(io, "lost");
+		timer_clear(&rw->rw_flow.fl_up->up_timer);
+		timer_set(&rw->rw_flow.fl_conn->cn_timer, PART_MS);
+		io_resume(client_io(rw));
+	}
 }
 
 /* Likewise nothing is lost if a client resets when all was passed on. */
 bool
 raw_nothing_left(const struct raw *rw)
 {
-	char	 byte;
+	char	 last[GOODBYE_MAX + 1];
+	size_t	 left;
+	ssize_t	 n = 0;
 
-	if (rw->rw_flow.fl_state != FLOW_FORWARD ||
-	    !io_empty(client_io(rw)) || !io_empty(origin_io(rw)))
+	if (rw->rw_flow.fl_state != FLOW_FORWARD)
 		return false;
-	return rw->rw_origin_end || recv(origin_io(rw)->io_fd, &byte, 1,
-	    MSG_PEEK | MSG_DONTWAIT) <= 0;
+	if (!rw->rw_origin_end)
+		n = recv(origin_io(rw)->io_fd, last, sizeof(last),
+		    MSG_PEEK | MSG_DONTWAIT);
+	left = io_waiting(client_io(rw)) + (n > 0 ? n : 0);
+	return is_goodbye(left) && is_goodbye(io_waiting(origin_io(rw)));
 }
 
 /* ---- from the client ----------------------------------------------------- */

@@ -269,8 +269,7 @@ io_room(const struct io *io)
 	return IO_OUT_SIZE - io->io_outlen;
 }
 
-/* Bytes to be sent, plain or sealed. */
-static size_t
+size_t
 io_waiting(const struct io *io)
 {
 	return io->io_outlen + io->io_sealedlen;

@@ -134,6 +134,8 @@ void	*io_tail(struct io *, size_t);
 /* Send when all that has come was read, or now. */
 void	 io_flush(struct io *);
 void	 io_push(struct io *);
+/* Bytes to be sent, plain or sealed. */
+size_t	 io_waiting(const struct io *);
 /* All is out; for a connection that ends after its last answer. */
 bool	 io_empty(const struct io *);
 /* Tell the peer that no more will come. */
