@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "flow/conn.h"
 #include "log.h"
 #include "tlsengine.h"
 

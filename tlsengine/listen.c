@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "dns/names.h"
+#include "flow/conn.h"
 #include "log.h"
 #include "tlsengine.h"
 

@@ -15,6 +15,7 @@
 
 #include "clock.h"
 #include "dns/names.h"
+#include "flow/flow.h"
 #include "nflog.h"
 #include "tlsengine.h"
 

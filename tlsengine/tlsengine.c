@@ -9,6 +9,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "flow/conn.h"
+#include "flow/upstream.h"
 #include "log.h"
 #include "tlsengine.h"
 

@@ -18,6 +18,7 @@
 
 #include "clock.h"
 #include "dns.h"
+#include "flow/flow.h"
 #include "log.h"
 #include "tlsengine.h"
 

@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "conn.h"
 #include "dns/names.h"
 #include "hostname.h"
 #include "http/h2.h"
@@ -23,7 +24,7 @@
 
 #define LINGER_MS	2000	/* for the client to read the last answer */
 
-struct blocks	 in_blocks = { .bk_size = CONN_IN_SIZE, .bk_keep = 64 };
+struct blocks	 in_blocks = { .bk_size = IN_SIZE, .bk_keep = 64 };
 
 static TAILQ_HEAD(, conn)	 conns = TAILQ_HEAD_INITIALIZER(conns);
 static TAILQ_HEAD(, conn)	 dead = TAILQ_HEAD_INITIALIZER(dead);
@@ -315,9 +316,9 @@ conn_ahead(struct conn *cn)
 	ssize_t	 n = -1;
 
 	if (cn->cn_io.io_ssl != NULL && cn->cn_in != NULL &&
-	    cn->cn_inlen < CONN_IN_SIZE) {
+	    cn->cn_inlen < IN_SIZE) {
 		n = io_read(&cn->cn_io, cn->cn_in + cn->cn_inlen,
-		    CONN_IN_SIZE - cn->cn_inlen);
+		    IN_SIZE - cn->cn_inlen);
 		if (n > 0) {
 			cn->cn_inlen += n;
 			return;

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "conn.h"
 #include "tlsengine.h"
 
 /* Read from the buffer first, then from the connection. */

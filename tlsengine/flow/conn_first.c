@@ -10,6 +10,7 @@
 
 #include <openssl/err.h>
 
+#include "conn.h"
 #include "dns/names.h"
 #include "hostname.h"
 #include "policy.h"
@@ -18,7 +19,7 @@
 
 #define ASKED_TLS_MAX	2	/* as psql does, and GSS */
 
-_Static_assert(HELLO_MAX <= CONN_IN_SIZE, "a hello ends before its buffer");
+_Static_assert(HELLO_MAX <= IN_SIZE, "a hello ends before its buffer");
 
 /* 1: more came, 0: nothing now, -1: the connection is over (and freed). */
 int
@@ -32,10 +33,10 @@ conn_fill(struct conn *cn)
 		conn_free(cn);
 		return -1;
 	}
-	if (cn->cn_inlen == CONN_IN_SIZE)
+	if (cn->cn_inlen == IN_SIZE)
 		return 0;
 	n = io_read(&cn->cn_io, cn->cn_in + cn->cn_inlen,
-	    CONN_IN_SIZE - cn->cn_inlen);
+	    IN_SIZE - cn->cn_inlen);
 	if (n > 0) {
 		cn->cn_inlen += n;
 		return 1;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "conn.h"
 #include "http/h2.h"
 #include "policy.h"
 #include "tlsengine.h"
@@ -109,7 +110,7 @@ conn_head(struct conn *cn)
 				conn_not_http(cn, REASON_BAD_REQUEST);
 				return;
 			}
-			if (len == -1 || cn->cn_inlen == CONN_IN_SIZE) {
+			if (len == -1 || cn->cn_inlen == IN_SIZE) {
 				if (len != -1)
 					he.he_status = 431;
 				conn_bad_request(cn, &he);

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conn.h"
 #include "http/h2.h"
 #include "log.h"
 #include "tlsengine.h"

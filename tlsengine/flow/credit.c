@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "clock.h"
+#include "flow.h"
 #include "tlsengine.h"
 
 #define LEAVERS_SIZE	(1024 * 1024)	/* bytes, of all of them */

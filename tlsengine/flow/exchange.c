@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "tlsengine.h"
+#include "upstream.h"
 
 _Static_assert(H1_METHOD_MAX <= METHOD_LEN && H1_TARGET_MAX < URLPATH_MAX &&
     URLPATH_MAX <= URL_LEN, "a question has room for any method and path");

@@ -7,6 +7,8 @@
 
 #include <string.h>
 
+#include "addr.h"
+#include "flow.h"
 #include "hostname.h"
 #include "policy.h"
 #include "tlsengine.h"

@@ -7,6 +7,8 @@
  */
 
 #include "clock.h"
+#include "flow.h"
+#include "timer.h"
 #include "tlsengine.h"
 
 static struct flows	 dues = TAILQ_HEAD_INITIALIZER(dues);

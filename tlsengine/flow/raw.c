@@ -12,10 +12,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "conn.h"
 #include "dns/names.h"
 #include "hostname.h"
 #include "policy.h"
 #include "tlsengine.h"
+#include "upstream.h"
 
 #define SPEAK_MS	1000	/* for a client to show how to refuse it */
 

@@ -10,7 +10,9 @@
 
 #include <errno.h>
 
+#include "conn.h"
 #include "tlsengine.h"
+#include "upstream.h"
 
 #define GOODBYE_MAX	64	/* bytes, of an alert in TLS */
 #define PART_MS		1000	/* for a client to end whose origin has reset */

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <vis.h>
 
+#include "flow.h"
 #include "http/h1_field.h"
 #include "jsonw.h"
 #include "policy.h"

@@ -24,6 +24,7 @@
 #include "http/h2.h"
 #include "log.h"
 #include "tlsengine.h"
+#include "upstream.h"
 
 #define CROWDED		(IPC_QUEUE_MAX / 2)	/* bytes queued */
 #define SMALL_MAX	512	/* a message without head and body */

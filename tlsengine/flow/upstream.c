@@ -15,6 +15,7 @@
 #include "http/h2.h"
 #include "log.h"
 #include "tlsengine.h"
+#include "upstream.h"
 
 #define DIALS		256	/* buckets */
 

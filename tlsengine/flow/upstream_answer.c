@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tlsengine.h"
+#include "upstream.h"
 
 /* 1: more came, 0: nothing now, -1: end of file or broken. */
 static int
@@ -23,10 +24,10 @@ up_fill(struct upstream *up)
 		memmove(up->up_in, up->up_in + up->up_inpos, up->up_inlen);
 		up->up_inpos = 0;
 	}
-	if (up->up_inlen == UP_IN_SIZE)
+	if (up->up_inlen == IN_SIZE)
 		return -1;
 	n = io_take(&up->up_io, up->up_in + up->up_inlen,
-	    UP_IN_SIZE - up->up_inlen);
+	    IN_SIZE - up->up_inlen);
 	if (n > 0) {
 		up->up_inlen += n;
 		up->up_ex->ex_heard = true;

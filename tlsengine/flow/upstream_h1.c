@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "tlsengine.h"
+#include "upstream.h"
 
 static void
 h1_begin(struct exchange *ex)

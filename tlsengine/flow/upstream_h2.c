@@ -12,6 +12,7 @@
 #include "http/h2.h"
 #include "log.h"
 #include "tlsengine.h"
+#include "upstream.h"
 
 static struct h2_nv	 nv;
 

@@ -11,6 +11,7 @@
  */
 
 #include "tlsengine.h"
+#include "upstream.h"
 
 #define POOLS		256	/* buckets */
 #define IDLE_MAX	256	/* connections kept in all pools */

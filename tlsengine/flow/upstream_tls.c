@@ -13,6 +13,7 @@
 #include "hostname.h"
 #include "log.h"
 #include "tlsengine.h"
+#include "upstream.h"
 
 #define KNOWN	256	/* places of which something is known */
 

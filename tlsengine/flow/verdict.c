@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "flow.h"
 #include "log.h"
 #include "tlsengine.h"
 
