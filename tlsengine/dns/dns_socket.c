@@ -313,8 +313,9 @@ client_flush(struct client *cl)
 /*
  * Whatever can go on goes on.  One turn answers what the input buffer holds,
  * some sixty questions, and no more is read from a client that does not read.
+ * Returns whether the client is still there.
  */
-static void
+static bool
 client_go(struct client *cl)
 {
 	int	 served, n;
@@ -324,12 +325,12 @@ client_go(struct client *cl)
 			;
 		if (client_flush(cl) == -1 || served == -1) {
 			client_free(cl);
-			return;
+			return false;
 		}
 	} while (n > 0 && cl->cl_outlen == 0);
 	if (cl->cl_eof && cl->cl_outlen == 0) {
 		client_free(cl);
-		return;
+		return false;
 	}
 	if (cl->cl_eof || cl->cl_inlen == sizeof(cl->cl_in))
 		event_del(&cl->cl_rev);
@@ -337,6 +338,7 @@ client_go(struct client *cl)
 		event_add(&cl->cl_rev, NULL);
 	if (cl->cl_outlen > 0)
 		event_add(&cl->cl_wev, NULL);
+	return true;
 }
 
 static void

@@ -100,9 +100,9 @@ conn_gone(struct conn *cn)
 		    REASON_BAD_REQUEST);
 	cn->cn_ex = NULL;
 	if (ex != NULL)
-		exchange_client_gone(ex, REASON_STREAM_BROKEN);
+		exchange_client_gone_end(ex, REASON_STREAM_BROKEN);
 	if (cn->cn_raw != NULL)
-		raw_client_gone(cn->cn_raw, RAW_CLIENT_RESET);
+		raw_client_gone_end(cn->cn_raw, RAW_CLIENT_RESET);
 	if (cn->cn_h2 != NULL)
 		conn_h2_gone(cn);
 }
@@ -120,7 +120,7 @@ conn_report(struct conn *cn, enum record_kind kind, enum protocol protocol,
 
 /* Close by a reset: the client learns nothing else. */
 void
-conn_reset(struct conn *cn)
+conn_reset_end(struct conn *cn)
 {
 	struct linger	 hard = { .l_onoff = 1, .l_linger = 0 };
 
@@ -137,7 +137,7 @@ conn_late(struct conn *cn)
 
 	cn->cn_ex = NULL;
 	if (ex != NULL)
-		exchange_client_gone(ex, REASON_STREAM_BROKEN ": idle");
+		exchange_client_gone_end(ex, REASON_STREAM_BROKEN ": idle");
 }
 
 static void
@@ -154,10 +154,11 @@ conn_on_timer(void *arg)
 		conn_bad_request(cn, &late);
 		return;
 	}
-	if (cn->cn_state == CONN_FIRST && raw_refuse(cn, REASON_BAD_REQUEST))
+	if (cn->cn_state == CONN_FIRST &&
+	    raw_refuse_ends(cn, REASON_BAD_REQUEST))
 		return;
 	if (cn->cn_state == CONN_RAW) {
-		raw_client_late(cn->cn_raw);
+		raw_client_late_end(cn->cn_raw);
 		return;
 	}
 	conn_late(cn);
@@ -431,9 +432,8 @@ conns_end(void)
 	struct conn	*cn, *next;
 
 	TAILQ_FOREACH_SAFE(cn, &conns, cn_entry, next) {
-		if (cn->cn_state == CONN_RAW)
-			raw_finish(cn->cn_raw);
-		conn_gone(cn);
+		if (cn->cn_state != CONN_RAW || raw_finish(cn->cn_raw))
+			conn_gone(cn);
 	}
 	credit_end();
 }

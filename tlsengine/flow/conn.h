@@ -62,13 +62,13 @@ struct conn {
 
 /* conn.c */
 void		 conn_new(int, const struct addr *, uint16_t, bool);
-ENDS void	 conn_free(struct conn *);
+void		 conn_free(struct conn *);
 void		 conns_recheck(void);
 void		 conns_end(void);
 void		 conn_gone(struct conn *);
 void		 conn_report(struct conn *, enum record_kind, enum protocol,
 		    const char *);
-ENDS void	 conn_reset(struct conn *);
+void		 conn_reset_end(struct conn *);
 void		 conn_last(struct conn *);
 int		 conn_place(struct conn *, const struct h1_head *,
 		    struct place *, const char **, struct h1_error *);
@@ -76,10 +76,10 @@ int		 conn_sane(const struct conn *, const struct h1_head *,
 		    struct h1_error *);
 /* conn_first.c */
 int		 conn_fill(struct conn *);
-ENDS void	 conn_say_no(struct conn *, const char *);
-ENDS void	 conn_not_http(struct conn *, const char *);
-ENDS void	 conn_first(struct conn *);
-ENDS void	 conn_handshake(struct conn *);
+void		 conn_refuse_end(struct conn *, const char *);
+void		 conn_not_http_end(struct conn *, const char *);
+void		 conn_first(struct conn *);
+void		 conn_handshake(struct conn *);
 void		 conn_alert(struct conn *, unsigned char);
 void		 conn_on_secure(struct io *, const char *);
 void		 name_by_address(struct conn *);
@@ -87,19 +87,19 @@ void		 name_by_client(struct conn *, const char *);
 /* conn_h1.c, conn_body.c */
 extern const struct client_ops	 client_h1;
 void		 conn_bad_request(struct conn *, const struct h1_error *);
-ENDS void	 conn_head(struct conn *);
+void		 conn_head(struct conn *);
 bool		 conn_body(struct conn *);
 ssize_t		 conn_take(struct conn *, void *, size_t);
 void		 conn_unbuffer(struct conn *);
 void		 conn_relay_begin(struct conn *, enum conn_state);
-ENDS void	 conn_relay(struct conn *);
+void		 conn_relay(struct conn *);
 bool		 conn_go(struct exchange *);
 bool		 conn_expect(struct exchange *);
 bool		 conn_tunnel(struct exchange *);
 
 /* conn_h2.c */
 extern const struct client_ops	 client_h2;
-ENDS void	 conn_h2_begin(struct conn *);
+void		 conn_h2_begin(struct conn *);
 void		 conn_h2_read(struct conn *);
 void		 conn_h2_late(struct conn *);
 void		 conn_h2_gone(struct conn *);
@@ -109,8 +109,8 @@ void		 conn_h2_recheck(struct conn *);
 void		 conn_wait(struct conn *);
 bool		 conn_settled(const struct conn *);
 bool		 conn_ask(struct conn *);
-ENDS void	 raw_hello(struct conn *, const struct hello *);
-ENDS bool	 raw_refuse(struct conn *, const char *);
-ENDS void	 raw_gave_up(struct conn *, const char *);
+void		 raw_hello(struct conn *, const struct hello *);
+bool		 raw_refuse_ends(struct conn *, const char *);
+void		 raw_gave_up_end(struct conn *, const char *);
 
 #endif /* CONN_H */

@@ -46,7 +46,7 @@ body_length(struct conn *cn)
 	n = conn_take(cn, p, room < cn->cn_left ? room : cn->cn_left);
 	if (n > 0) {
 		cn->cn_left -= n;
-		return exchange_request_data(ex, p, n) == 0 &&
+		return exchange_request_data(ex, p, n) &&
 		    ex->ex_origin->commit(ex, n) ? BODY_MORE : BODY_OVER;
 	}
 	if (n == -1 && errno == EAGAIN)
@@ -82,12 +82,12 @@ body_chunked(struct conn *cn)
 	n = h1_chunk_decode(&cn->cn_chunk, (char *)cn->cn_in + cn->cn_inpos,
 	    len < room ? len : room, &data, &len);
 	if (n == -1) {
-		exchange_fail(ex, 400, REASON_BAD_REQUEST);
+		exchange_fail_end(ex, 400, REASON_BAD_REQUEST);
 		return BODY_OVER;
 	}
 	cn->cn_inpos += n;
 	if (len > 0) {
-		if (exchange_request_data(ex, data, len) == -1)
+		if (!exchange_request_data(ex, data, len))
 			return BODY_OVER;
 		memcpy(p, data, len);
 		if (!ex->ex_origin->commit(ex, len))
@@ -130,7 +130,7 @@ conn_body(struct conn *cn)
 	}
 	cn->cn_state = CONN_ANSWER;
 	timer_clear(&cn->cn_timer);
-	exchange_request_end(ex, ex->ex_request.hd_framing == H1_CHUNKED ?
+	exchange_request_finish(ex, ex->ex_request.hd_framing == H1_CHUNKED ?
 	    chunks_trailers(&cn->cn_chunk) : NULL);
 	return true;
 }
@@ -215,7 +215,7 @@ conn_relay(struct conn *cn)
 		}
 		if ((n = conn_take(cn, p, room)) <= 0)
 			break;
-		if (exchange_request_data(ex, p, n) == -1 ||
+		if (!exchange_request_data(ex, p, n) ||
 		    !ex->ex_origin->commit(ex, n))
 			return;
 	}
@@ -227,5 +227,5 @@ conn_relay(struct conn *cn)
 	if (!end)
 		return;
 	io_pause(&cn->cn_io);
-	exchange_request_end(ex, NULL);
+	exchange_request_finish(ex, NULL);
 }

@@ -50,11 +50,11 @@ conn_fill(struct conn *cn)
 		return -1;
 	}
 	if (cn->cn_state == CONN_FIRST && cn->cn_raw == NULL &&
-	    raw_refuse(cn, REASON_STREAM_BROKEN))
+	    raw_refuse_ends(cn, REASON_STREAM_BROKEN))
 		return -1;
 	if (cn->cn_io.io_ssl != NULL && cn->cn_requests == 0) {
 		/* Some check our certificate only after the handshake. */
-		raw_gave_up(cn, REASON_STREAM_BROKEN);
+		raw_gave_up_end(cn, REASON_STREAM_BROKEN);
 		return -1;
 	}
 	conn_gone(cn);
@@ -64,7 +64,7 @@ conn_fill(struct conn *cn)
 
 /* Refuse in the client's own protocol if we know it, else by a reset. */
 void
-conn_say_no(struct conn *cn, const char *text)
+conn_refuse_end(struct conn *cn, const char *text)
 {
 	unsigned char	 out[REFUSE_RAW_MAX];
 	size_t		 len = 0;
@@ -73,7 +73,7 @@ conn_say_no(struct conn *cn, const char *text)
 	    cn->cn_io.io_ssl == NULL && cn->cn_in != NULL)
 		len = refuse_raw(spoken_of(cn->cn_in, cn->cn_inlen), text, out);
 	if (len == 0) {
-		conn_reset(cn);
+		conn_reset_end(cn);
 		return;
 	}
 	io_put(&cn->cn_io, out, len);
@@ -82,12 +82,12 @@ conn_say_no(struct conn *cn, const char *text)
 }
 
 void
-conn_not_http(struct conn *cn, const char *reason)
+conn_not_http_end(struct conn *cn, const char *reason)
 {
-	if (raw_refuse(cn, reason))
+	if (raw_refuse_ends(cn, reason))
 		return;
 	conn_report(cn, RECORD_CONNECTION_REFUSED, PROTOCOL_TCP, reason);
-	conn_say_no(cn, "Egress gate: what is not HTTP needs a tcp rule");
+	conn_refuse_end(cn, "Egress gate: what is not HTTP needs a tcp rule");
 }
 
 /* No name is known: use the address as the name. */
@@ -120,7 +120,7 @@ name_by_client(struct conn *cn, const char *name)
 	cn->cn_named = true;
 }
 
-ENDS static void
+static void
 conn_secure(struct conn *cn, const struct hello *he)
 {
 	char	 name[HOSTNAME_MAX];
@@ -128,18 +128,18 @@ conn_secure(struct conn *cn, const struct hello *he)
 
 	cn->cn_place.pc_scheme = URL_HTTPS;
 	if (cn->cn_denied && settings.st_options.po_refuse == REFUSE_ALERT) {
-		conn_not_http(cn, REASON_BAD_REQUEST);
+		conn_not_http_end(cn, REASON_BAD_REQUEST);
 		return;
 	}
 	if (he->he_sni == HELLO_SNI_NAME) {
 		if (hostname_canon(he->he_name, he->he_namelen, name,
 		    sizeof(name), NULL) == -1) {
-			conn_not_http(cn, REASON_BAD_REQUEST);
+			conn_not_http_end(cn, REASON_BAD_REQUEST);
 			return;
 		}
 		name_by_client(cn, name);
 		if (!io_takes_name(he->he_name, he->he_namelen)) {
-			conn_not_http(cn, REASON_TLS_NAME_UNSUPPORTED);
+			conn_not_http_end(cn, REASON_TLS_NAME_UNSUPPORTED);
 			return;
 		}
 	} else if (!cn->cn_named)
@@ -162,14 +162,14 @@ conn_alert(struct conn *cn, unsigned char description)
 }
 
 /* No leaf can be minted; an expired CA is the operator's to replace. */
-ENDS static void
-conn_no_leaf(struct conn *cn)
+static void
+conn_no_leaf_end(struct conn *cn)
 {
 	if (!mint_expired(mint)) {
-		conn_not_http(cn, REASON_BAD_REQUEST);
+		conn_not_http_end(cn, REASON_BAD_REQUEST);
 		return;
 	}
-	if (raw_refuse(cn, REASON_CA_EXPIRED))
+	if (raw_refuse_ends(cn, REASON_CA_EXPIRED))
 		return;
 	conn_report(cn, RECORD_REQUEST_FAILED, PROTOCOL_TLS, REASON_CA_EXPIRED);
 	conn_alert(cn, SSL_AD_CERTIFICATE_EXPIRED);
@@ -184,7 +184,7 @@ conn_handshake(struct conn *cn)
 	    mint_use(mint, ssl, cn->cn_place.pc_host) == -1) {
 		SSL_free(ssl);
 		ERR_clear_error();
-		conn_no_leaf(cn);
+		conn_no_leaf_end(cn);
 		return;
 	}
 	ERR_clear_error();
@@ -228,7 +228,7 @@ conn_spoken(struct conn *cn)
 	default:
 		break;
 	}
-	conn_not_http(cn, REASON_BAD_REQUEST);
+	conn_not_http_end(cn, REASON_BAD_REQUEST);
 	return true;
 }
 
@@ -240,7 +240,7 @@ conn_first(struct conn *cn)
 	if (conn_fill(cn) != 1 || conn_spoken(cn))
 		return;
 	if (cn->cn_in[0] != HELLO_FIRST && cn->cn_raw != NULL) {
-		conn_not_http(cn, REASON_BAD_REQUEST);
+		conn_not_http_end(cn, REASON_BAD_REQUEST);
 		return;
 	}
 	if (cn->cn_in[0] != HELLO_FIRST) {
@@ -264,7 +264,7 @@ conn_first(struct conn *cn)
 		}
 		/* FALLTHROUGH */
 	case HELLO_BAD:
-		conn_not_http(cn, REASON_BAD_REQUEST);
+		conn_not_http_end(cn, REASON_BAD_REQUEST);
 	}
 }
 
@@ -284,7 +284,7 @@ conn_on_secure(struct io *io, const char *why)
 	unsigned int		 len;
 
 	if (why != NULL) {
-		raw_gave_up(cn, rejected_ca(io->io_alert) ?
+		raw_gave_up_end(cn, rejected_ca(io->io_alert) ?
 		    REASON_TLS_CLIENT_REJECTED_CA : REASON_STREAM_BROKEN);
 		return;
 	}

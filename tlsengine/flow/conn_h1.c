@@ -33,7 +33,7 @@ conn_bad_request(struct conn *cn, const struct h1_error *he)
 	conn_last(cn);
 }
 
-ENDS static void
+static void
 conn_request(struct conn *cn, size_t len)
 {
 	struct exchange	*ex;
@@ -107,7 +107,7 @@ conn_head(struct conn *cn)
 			}
 			if (len == -1 && he.he_reason == h1_not_http &&
 			    cn->cn_requests == 0 && cn->cn_io.io_ssl == NULL) {
-				conn_not_http(cn, REASON_BAD_REQUEST);
+				conn_not_http_end(cn, REASON_BAD_REQUEST);
 				return;
 			}
 			if (len == -1 || cn->cn_inlen == IN_SIZE) {
@@ -220,7 +220,7 @@ conn_next(struct conn *cn)
 }
 
 static void
-h1_end(struct exchange *ex, const struct trailers *tr)
+h1_finish(struct exchange *ex, const struct trailers *tr)
 {
 	struct conn	*cn = ex->ex_conn;
 
@@ -246,7 +246,7 @@ h1_cut(struct exchange *ex)
 	    cn->cn_io.io_ssl != NULL)
 		conn_last(cn);
 	else
-		conn_reset(cn);
+		conn_reset_end(cn);
 }
 
 const struct client_ops client_h1 = {
@@ -254,7 +254,7 @@ const struct client_ops client_h1 = {
 	.reserve = h1_reserve,
 	.commit = h1_commit,
 	.flush = h1_flush,
-	.end = h1_end,
+	.finish = h1_finish,
 	.cut = h1_cut,
 	.go = conn_go,
 	.expect = conn_expect,

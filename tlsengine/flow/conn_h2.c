@@ -84,7 +84,7 @@ conn_h2_gone(struct conn *cn)
 			break;
 		ex = hs->hs_ex;
 		hs->hs_ex = NULL;
-		exchange_client_gone(ex, REASON_STREAM_BROKEN);
+		exchange_client_gone_end(ex, REASON_STREAM_BROKEN);
 	}
 	h2_close(h2);
 }
@@ -232,7 +232,7 @@ on_data(struct h2_stream *hs, const void *data, size_t len)
 		return 0;
 	if (len > room)
 		len = room;
-	if (exchange_request_data(ex, data, len) == -1)
+	if (!exchange_request_data(ex, data, len))
 		return 0;
 	memcpy(p, data, len);
 	if (ex->ex_origin->commit(ex, len))
@@ -248,7 +248,7 @@ on_end(struct h2_stream *hs)
 	if (!is_open(ex))
 		hs->hs_in_told = false;
 	else
-		exchange_request_end(ex, h2_trailers(hs));
+		exchange_request_finish(ex, h2_trailers(hs));
 }
 
 static void
@@ -264,7 +264,7 @@ on_reset(struct h2_stream *hs, uint32_t code)
 
 	(void)code;
 	hs->hs_ex = NULL;
-	exchange_client_gone(ex, REASON_STREAM_BROKEN);
+	exchange_client_gone_end(ex, REASON_STREAM_BROKEN);
 }
 
 static const struct h2_ops conn_h2_ops = {
@@ -342,7 +342,7 @@ client_flush(struct exchange *ex)
 }
 
 static void
-client_end(struct exchange *ex, const struct trailers *tr)
+client_finish(struct exchange *ex, const struct trailers *tr)
 {
 	struct h2_stream	*hs = ex->ex_asks;
 
@@ -390,7 +390,7 @@ const struct client_ops client_h2 = {
 	.reserve = client_reserve,
 	.commit = client_commit,
 	.flush = client_flush,
-	.end = client_end,
+	.finish = client_finish,
 	.cut = client_cut,
 	.go = client_go,
 	.expect = client_expect,

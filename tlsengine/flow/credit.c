@@ -160,13 +160,13 @@ credit_return(void)
 }
 
 /* Begin at once if there is credit, else wait for it. */
-void
+bool
 credit_await(struct flow *fl)
 {
 	if (TAILQ_EMPTY(&waiting) && STAILQ_EMPTY(&leavers) && credit_take())
-		fl->fl_ops->begin(fl);
-	else
-		TAILQ_INSERT_TAIL(&waiting, fl, fl_entry);
+		return fl->fl_ops->begin(fl);
+	TAILQ_INSERT_TAIL(&waiting, fl, fl_entry);
+	return true;
 }
 
 /* The client is gone; the flow may be one that waits here.  ex: NULL if raw. */

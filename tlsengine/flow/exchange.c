@@ -141,10 +141,10 @@ exchange_end(struct exchange *ex)
 
 /* ---- beginning ----------------------------------------------------------- */
 
-ENDS static void exchange_allowed(struct exchange *);
+static bool	 exchange_allowed(struct exchange *);
 
 /* The credit is here: record the request and have it judged. */
-ENDS static void
+static bool
 exchange_begin(struct flow *fl)
 {
 	struct exchange		*ex = exchange_of(fl);
@@ -155,31 +155,28 @@ exchange_begin(struct flow *fl)
 	if (why == NULL)
 		known = verdict_known(&ex->ex_place);
 	report_opened(ex, known);
-	if (why != NULL) {
-		refuse(ex, ex->ex_mismatch != NULL ? 421 :
+	if (why != NULL)
+		return refuse_end(ex, ex->ex_mismatch != NULL ? 421 :
 		    credit_held() ? 503 : 403, why);
-		return;
-	}
 	overdue_add(fl);
 	ex->ex_state = FLOW_VERDICT;
 	if (known != NULL) {
 		ex->ex_ruling = *known;
-		if (known->rl_verdict == VERDICT_ALLOW)
-			exchange_allowed(ex);
-		else
-			refuse(ex, 403, known->rl_reason);
-		return;
+		return known->rl_verdict == VERDICT_ALLOW ?
+		    exchange_allowed(ex) :
+		    refuse_end(ex, 403, known->rl_reason);
 	}
 	verdict_ask(fl, upstream_kept(ex) ? 0 : upstream_dial_exchange(ex));
+	return true;
 }
 
 /* Every request first spends a credit: no record, no request. */
-void
+bool
 exchange_open(struct exchange *ex, const char *mismatch)
 {
 	ex->ex_state = FLOW_CREDIT;
 	ex->ex_mismatch = mismatch;
-	credit_await(&ex->ex_flow);
+	return credit_await(&ex->ex_flow);
 }
 
 /* ---- verdict and connection ---------------------------------------------- */
@@ -234,40 +231,39 @@ exchange_ask_again(struct flow *fl)
 	verdict_ask(fl, upstream_dial_exchange(ex));
 }
 
-ENDS static void exchange_connected(struct flow *, struct upstream *);
-ENDS static void exchange_no_upstream(struct flow *, const char *);
+static bool	 exchange_connected(struct flow *, struct upstream *);
+static bool	 exchange_no_upstream(struct flow *, const char *);
 
-ENDS static void
+static bool
 exchange_allowed(struct exchange *ex)
 {
 	struct upstream	*up;
 
 	ex->ex_state = FLOW_CONNECT;
 	if (body_too_long(ex))
-		refuse(ex, 413, REASON_BODY_LIMIT);
-	else if (ex->ex_why[0] != '\0')
-		exchange_no_upstream(&ex->ex_flow, ex->ex_why);
-	else if (ex->ex_up == NULL) {
+		return refuse_end(ex, 413, REASON_BODY_LIMIT);
+	if (ex->ex_why[0] != '\0')
+		return exchange_no_upstream(&ex->ex_flow, ex->ex_why);
+	if (ex->ex_up == NULL) {
 		if ((up = upstream_take(ex)) != NULL)
-			exchange_connected(&ex->ex_flow, up);
-		else
-			upstream_want(ex);
+			return exchange_connected(&ex->ex_flow, up);
+		upstream_want(ex);
 	} else if (ex->ex_up->up_state == UP_READY)
-		upstream_begin(ex->ex_up);
+		return upstream_begin(ex->ex_up);
 	/* Else the connection is under way, asked for with the verdict. */
+	return true;
 }
 
-ENDS static void
+static bool
 exchange_decided(struct exchange *ex)
 {
-	if (ex->ex_ruling.rl_verdict == VERDICT_ALLOW) {
-		report_verdict(&ex->ex_flow);
-		exchange_allowed(ex);
-	} else
-		refuse(ex, 403, ex->ex_ruling.rl_reason);
+	if (ex->ex_ruling.rl_verdict != VERDICT_ALLOW)
+		return refuse_end(ex, 403, ex->ex_ruling.rl_reason);
+	report_verdict(&ex->ex_flow);
+	return exchange_allowed(ex);
 }
 
-ENDS static void
+static bool
 exchange_ruled(struct flow *fl, const struct ruling *rl)
 {
 	struct exchange	*ex = exchange_of(fl);
@@ -278,19 +274,20 @@ exchange_ruled(struct flow *fl, const struct ruling *rl)
 		/* Bytes passed when the rules changed: go on, or cut. */
 		ex->ex_ruling.rl_body = rl->rl_body;
 		if (!fine)
-			exchange_fail(ex, 403, why);
-		else if (ex->ex_request_body > rl->rl_body)
-			exchange_fail(ex, 413, REASON_BODY_LIMIT);
-		return;
+			return exchange_fail_end(ex, 403, why);
+		if (ex->ex_request_body > rl->rl_body)
+			return exchange_fail_end(ex, 413, REASON_BODY_LIMIT);
+		return true;
 	}
 	ex->ex_ruling = *rl;
 	if (ex->ex_state == FLOW_VERDICT)
-		exchange_decided(ex);
+		return exchange_decided(ex);
 	/* A second verdict only renews the grant for a connection. */
-	else if (!fine)
-		refuse(ex, 403, why);
-	else if (body_too_long(ex))
-		refuse(ex, 413, REASON_BODY_LIMIT);
+	if (!fine)
+		return refuse_end(ex, 403, why);
+	if (body_too_long(ex))
+		return refuse_end(ex, 413, REASON_BODY_LIMIT);
+	return true;
 }
 
 /* The head for the origin, without hop-by-hop fields. */
@@ -318,7 +315,7 @@ send_head(struct exchange *ex)
 }
 
 /* An upstream is ready for our head. */
-ENDS static void
+static bool
 exchange_connected(struct flow *fl, struct upstream *up)
 {
 	struct exchange	*ex = exchange_of(fl);
@@ -327,27 +324,28 @@ exchange_connected(struct flow *fl, struct upstream *up)
 	ex->ex_origin = up->up_ops;
 	ex->ex_state = FLOW_FORWARD;
 	if (send_head(ex) == -1)
-		exchange_fail(ex, 400, REASON_BAD_REQUEST);
-	else if (ex->ex_request_end)
+		return exchange_fail_end(ex, 400, REASON_BAD_REQUEST);
+	if (ex->ex_request_end) {
 		/* A repeated request, which had no body. */
-		ex->ex_origin->end(ex, NULL);
-	else if (ex->ex_request.hd_expect_continue)
-		ex->ex_client->expect(ex);
-	else
-		ex->ex_client->go(ex);
+		ex->ex_origin->finish(ex, NULL);
+		return true;
+	}
+	return ex->ex_request.hd_expect_continue ?
+	    ex->ex_client->expect(ex) : ex->ex_client->go(ex);
 }
 
 /* why is one of the stable reasons, with details behind a colon. */
-ENDS static void
+static bool
 exchange_no_upstream(struct flow *fl, const char *why)
 {
 	struct exchange	*ex = exchange_of(fl);
 
-	if (ex->ex_state == FLOW_VERDICT)
+	if (ex->ex_state == FLOW_VERDICT) {
 		strlcpy(ex->ex_why, why, sizeof(ex->ex_why));
-	else
-		refuse(ex, strncmp(why, REASON_ADDRESS_REFUSED,
-		    strlen(REASON_ADDRESS_REFUSED)) == 0 ? 403 : 502, why);
+		return true;
+	}
+	return refuse_end(ex, strncmp(why, REASON_ADDRESS_REFUSED,
+	    strlen(REASON_ADDRESS_REFUSED)) == 0 ? 403 : 502, why);
 }
 
 static void
@@ -356,10 +354,10 @@ exchange_want(struct flow *fl)
 	upstream_want(exchange_of(fl));
 }
 
-ENDS static void
-exchange_overdue(struct flow *fl)
+static void
+exchange_overdue_end(struct flow *fl)
 {
-	exchange_fail(exchange_of(fl), 504, REASON_TOTAL_TIME);
+	exchange_fail_end(exchange_of(fl), 504, REASON_TOTAL_TIME);
 }
 
 static const struct flow_ops exchange_ops = {
@@ -370,31 +368,30 @@ static const struct flow_ops exchange_ops = {
 	.connected = exchange_connected,
 	.no_upstream = exchange_no_upstream,
 	.want = exchange_want,
-	.overdue = exchange_overdue,
+	.overdue_end = exchange_overdue_end,
 };
 
 /* ---- the request's body -------------------------------------------------- */
 
-/* Capture and count a piece; -1: over a limit, the exchange ended. */
-int
+/* Capture and count a piece; false: over a limit, the exchange ended. */
+bool
 exchange_request_data(struct exchange *ex, const void *data, size_t len)
 {
 	uint64_t	 before = ex->ex_request_body;
 
-	if (!flow_send(&ex->ex_flow, len)) {
-		exchange_fail(ex, 413, len > ex->ex_ruling.rl_body - before ?
+	if (!flow_send(&ex->ex_flow, len))
+		return exchange_fail_end(ex, 413,
+		    len > ex->ex_ruling.rl_body - before ?
 		    REASON_BODY_LIMIT : REASON_QUOTA);
-		return -1;
-	}
 	report_body(ex, 0, before, data, len);
-	return 0;
+	return true;
 }
 
 void
-exchange_request_end(struct exchange *ex, const struct trailers *tr)
+exchange_request_finish(struct exchange *ex, const struct trailers *tr)
 {
 	ex->ex_request_end = true;
-	ex->ex_origin->end(ex, tr);
+	ex->ex_origin->finish(ex, tr);
 }
 
 /* ---- the answer ---------------------------------------------------------- */
@@ -458,17 +455,16 @@ exchange_answer_end(struct exchange *ex, const struct trailers *tr)
 {
 	report_closed(ex, NULL);
 	ex->ex_state = FLOW_DONE;
-	ex->ex_client->end(ex, tr);
+	ex->ex_client->finish(ex, tr);
 	exchange_leave(ex, ex->ex_request_end && !ex->ex_upgraded);
 	exchange_free(ex);
 }
 
 /* The client's side can take more. */
-void
+bool
 exchange_client_room(struct exchange *ex)
 {
-	if (ex->ex_origin != NULL)
-		ex->ex_origin->go(ex);
+	return ex->ex_origin == NULL || ex->ex_origin->go(ex);
 }
 
 /* ---- what goes wrong ----------------------------------------------------- */
@@ -489,20 +485,19 @@ can_repeat(const struct exchange *ex)
 }
 
 /* An allowed request fails; the client is told unless a head went out. */
-void
-exchange_fail(struct exchange *ex, int status, const char *why)
+bool
+exchange_fail_end(struct exchange *ex, int status, const char *why)
 {
-	if (!ex->ex_answered) {
-		refuse(ex, status, why);
-		return;
-	}
+	if (!ex->ex_answered)
+		return refuse_end(ex, status, why);
 	report_closed(ex, why);
 	ex->ex_client->cut(ex);
 	exchange_end(ex);
+	return false;
 }
 
-/* Repeat the request once, on another connection. */
-static void
+/* Repeat the request once, on another connection; true: still there. */
+static bool
 exchange_repeat(struct exchange *ex)
 {
 	ex->ex_origin->tally(ex);
@@ -510,16 +505,18 @@ exchange_repeat(struct exchange *ex)
 	ex->ex_retried = true;
 	ex->ex_state = FLOW_CONNECT;
 	upstream_want(ex);
+	return true;
 }
 
-/* The origin's side is gone before the answer was complete. */
-void
+/*
+ * The origin's side is gone before the answer was complete.  Repeated or over,
+ * the exchange has left that upstream.
+ */
+bool
 exchange_up_lost(struct exchange *ex, const char *why)
 {
-	if (can_repeat(ex))
-		exchange_repeat(ex);
-	else
-		exchange_fail(ex, 502, why);
+	return can_repeat(ex) ? exchange_repeat(ex) :
+	    exchange_fail_end(ex, 502, why);
 }
 
 /*
@@ -527,19 +524,18 @@ exchange_up_lost(struct exchange *ex, const char *why)
  * which can be sent again if we still have all of it.  HTTP/1 reads chunks to
  * where the head was.
  */
-void
+bool
 exchange_up_refused(struct exchange *ex)
 {
 	if (!ex->ex_retried && !ex->ex_heard && ex->ex_request_body == 0 &&
 	    (ex->ex_request.hd_framing != H1_CHUNKED || ex->ex_asks != NULL))
-		exchange_repeat(ex);
-	else
-		exchange_fail(ex, 502, REASON_STREAM_BROKEN);
+		return exchange_repeat(ex);
+	return exchange_fail_end(ex, 502, REASON_STREAM_BROKEN);
 }
 
 /* The client's side is gone; it frees itself. */
 void
-exchange_client_gone(struct exchange *ex, const char *why)
+exchange_client_gone_end(struct exchange *ex, const char *why)
 {
 	credit_left(&ex->ex_flow, ex);
 	/* Left before a verdict: record the attempt. */

@@ -63,11 +63,13 @@ struct h2_stream;
 struct upstream;
 
 /*
- * Whoever calls what is marked ENDS has the first argument no more: it is
- * freed, or may be.  What is not marked leaves it, or says by false (or -1)
- * that it has ended.
+ * Who frees what.  After a function named ..._end or ..._free the caller has
+ * its first argument no more.  A function that may end a flow, and with it the
+ * exchange or the raw connection, returns whether the flow is still there; if
+ * it is named ..._end, that is false, for its caller to return.  The memory of
+ * a flow goes at once, that of a conn or an upstream when the turn is over:
+ * whoever holds one during an event may look at it till then.
  */
-#define ENDS
 
 /*
  * The side of an exchange that asked.  Bytes are put where they are sent from:
@@ -80,8 +82,8 @@ struct client_ops {
 	void	*(*reserve)(struct exchange *, size_t *);
 	bool	 (*commit)(struct exchange *, size_t);
 	void	 (*flush)(struct exchange *);
-	/* The answer is complete; the exchange is over. */
-	void	 (*end)(struct exchange *, const struct trailers *);
+	/* The answer is complete; the client's side forgets the exchange. */
+	void	 (*finish)(struct exchange *, const struct trailers *);
 	/* Break off at once, visibly to the client. */
 	void	 (*cut)(struct exchange *);
 	/* The origin's side has taken the head, or has room again. */
@@ -99,8 +101,9 @@ struct origin_ops {
 	void	*(*reserve)(struct exchange *, size_t *);
 	bool	 (*commit)(struct exchange *, size_t);
 	void	 (*flush)(struct exchange *);
-	void	 (*end)(struct exchange *, const struct trailers *);
-	ENDS void (*go)(struct exchange *);
+	/* The request is complete. */
+	void	 (*finish)(struct exchange *, const struct trailers *);
+	bool	 (*go)(struct exchange *);
 	/* Add the bytes carried since the last call to the exchange. */
 	void	 (*tally)(struct exchange *);
 	/* The exchange leaves; fit: the connection may serve others. */
@@ -120,19 +123,19 @@ struct flow;
 /* Events that an exchange and a raw connection each handle. */
 struct flow_ops {
 	/* The recorder has given a credit. */
-	ENDS void (*begin)(struct flow *);
+	bool	 (*begin)(struct flow *);
 	/* The question to policyd, as it is sent. */
 	void	 (*ask)(struct flow *);
-	ENDS void (*ruled)(struct flow *, const struct ruling *);
+	bool	 (*ruled)(struct flow *, const struct ruling *);
 	/* The rules have changed since the question. */
 	void	 (*ask_again)(struct flow *);
 	/* The upstream is this flow's; or there will be none, and why. */
-	ENDS void (*connected)(struct flow *, struct upstream *);
-	ENDS void (*no_upstream)(struct flow *, const char *);
+	bool	 (*connected)(struct flow *, struct upstream *);
+	bool	 (*no_upstream)(struct flow *, const char *);
 	/* The upstream cannot be had: look for another. */
 	void	 (*want)(struct flow *);
 	/* All the time that the policy gives is up. */
-	ENDS void (*overdue)(struct flow *);
+	void	 (*overdue_end)(struct flow *);
 };
 
 /* The part of an exchange or raw connection that both have. */
@@ -261,25 +264,25 @@ void		 flow_deny(struct flow *, int, const char *);
 
 /* exchange.c */
 struct exchange	*exchange_new(const struct client_ops *, struct conn *);
-ENDS void	 exchange_free(struct exchange *);
-ENDS void	 exchange_end(struct exchange *);
+void		 exchange_free(struct exchange *);
+void		 exchange_end(struct exchange *);
 int		 exchange_path(struct exchange *, struct h1_error *);
-ENDS void	 exchange_open(struct exchange *, const char *);
+bool		 exchange_open(struct exchange *, const char *);
 void		 exchange_ask_again(struct flow *);
-int		 exchange_request_data(struct exchange *, const void *, size_t);
-void		 exchange_request_end(struct exchange *,
+bool		 exchange_request_data(struct exchange *, const void *, size_t);
+void		 exchange_request_finish(struct exchange *,
 		    const struct trailers *);
 bool		 exchange_answer_head(struct exchange *,
 		    const struct h1_head *, const struct h1_str *);
 bool		 exchange_interim(struct exchange *, const struct h1_head *);
 void		 exchange_answer_data(struct exchange *, const void *, size_t);
-ENDS void	 exchange_answer_end(struct exchange *,
+void		 exchange_answer_end(struct exchange *,
 		    const struct trailers *);
-ENDS void	 exchange_up_lost(struct exchange *, const char *);
-ENDS void	 exchange_up_refused(struct exchange *);
-ENDS void	 exchange_fail(struct exchange *, int, const char *);
-ENDS void	 exchange_client_room(struct exchange *);
-ENDS void	 exchange_client_gone(struct exchange *, const char *);
+bool		 exchange_up_lost(struct exchange *, const char *);
+bool		 exchange_up_refused(struct exchange *);
+bool		 exchange_fail_end(struct exchange *, int, const char *);
+bool		 exchange_client_room(struct exchange *);
+void		 exchange_client_gone_end(struct exchange *, const char *);
 void		 exchange_leave(struct exchange *, bool);
 
 /* overdue.c */
@@ -288,19 +291,19 @@ void		 overdue_remove(struct flow *);
 
 /* raw.c */
 void		 raw_ask_again(struct flow *);
-ENDS void	 raw_client_gone(struct raw *, enum raw_cause);
-ENDS void	 raw_free(struct raw *);
-ENDS void	 raw_end(struct raw *, enum raw_cause, const char *);
+void		 raw_client_gone_end(struct raw *, enum raw_cause);
+void		 raw_free(struct raw *);
+bool		 raw_end(struct raw *, enum raw_cause, const char *);
 /* raw_relay.c */
-void		 raw_connected(struct flow *, struct upstream *);
-ENDS void	 raw_read_client(struct raw *);
-ENDS void	 raw_read_origin(struct raw *);
+bool		 raw_connected(struct flow *, struct upstream *);
+bool		 raw_read_client(struct raw *);
+bool		 raw_read_origin(struct raw *);
 void		 raw_client_drained(struct raw *);
-ENDS void	 raw_origin_drained(struct raw *);
-ENDS void	 raw_origin_lost(struct raw *, enum raw_cause);
-ENDS void	 raw_client_late(struct raw *);
+bool		 raw_origin_drained(struct raw *);
+bool		 raw_origin_lost(struct raw *, enum raw_cause);
+void		 raw_client_late_end(struct raw *);
 bool		 raw_nothing_left(const struct raw *);
-ENDS void	 raw_finish(struct raw *);
+bool		 raw_finish(struct raw *);
 
 /* verdict.c */
 const struct ruling	*verdict_known(const struct place *);
@@ -316,7 +319,7 @@ int		 tlsengine_policyd_verdict(struct ipc *, const union msg *);
 bool		 credit_held(void);
 void		 credit_return(void);
 void		 credit_spend(void);
-ENDS void	 credit_await(struct flow *);
+bool		 credit_await(struct flow *);
 void		 credit_left(struct flow *, const struct exchange *);
 void		 credit_end(void);
 int		 tlsengine_recorder_credit(struct ipc *, const union msg *);
@@ -337,7 +340,7 @@ void		 report_other(enum record_kind, enum protocol, const char *,
 		    uint16_t, const char *);
 
 /* refuse.c */
-ENDS void	 refuse(struct exchange *, int, const char *);
+bool		 refuse_end(struct exchange *, int, const char *);
 bool		 refuse_as_text(const struct h1_head *);
 
 #endif /* FLOW_H */

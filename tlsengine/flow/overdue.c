@@ -23,7 +23,7 @@ overdue_fire(void *arg)
 	(void)arg;
 	while ((fl = TAILQ_FIRST(&dues)) != NULL && fl->fl_due <= now) {
 		overdue_remove(fl);
-		fl->fl_ops->overdue(fl);
+		fl->fl_ops->overdue_end(fl);
 	}
 	if (fl != NULL)
 		timer_set(&next, fl->fl_due - now);

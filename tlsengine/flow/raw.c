@@ -74,7 +74,7 @@ raw_protocol(struct flow *fl)
 	    PROTOCOL_TCP;
 }
 
-ENDS static void raw_judged(struct raw *, const struct ruling *);
+static bool	 raw_judged(struct raw *, const struct ruling *);
 
 /* A connection is asked for together with the verdict. */
 static void
@@ -109,16 +109,16 @@ conn_ask(struct conn *cn)
 }
 
 /* No record yet: if it is looked into, only its requests have some. */
-ENDS static void
+static bool
 raw_begin(struct flow *fl)
 {
 	const struct ruling	*known = verdict_known(&fl->fl_place);
 
 	fl->fl_state = FLOW_VERDICT;
 	if (known != NULL)
-		raw_judged(raw_of(fl), known);
-	else
-		raw_want(fl);
+		return raw_judged(raw_of(fl), known);
+	raw_want(fl);
+	return true;
 }
 
 static void
@@ -143,7 +143,7 @@ raw_leave(struct raw *rw)
 		return;
 	rw->rw_flow.fl_up = NULL;
 	if (up->up_raw == rw)
-		upstream_drop(up);
+		upstream_free(up);
 	else
 		upstream_unwait(up, &rw->rw_flow);
 }
@@ -171,7 +171,7 @@ raw_cut(const struct raw *rw)
 	char			 text[512];
 
 	if (fl->fl_state == FLOW_FORWARD || cn->cn_gave_up != NULL)
-		conn_reset(cn);
+		conn_reset_end(cn);
 	else if (hello_read(cn) &&
 	    settings.st_options.po_refuse == REFUSE_ALERT)
 		conn_alert(cn, SSL_AD_ACCESS_DENIED);
@@ -180,18 +180,19 @@ raw_cut(const struct raw *rw)
 		snprintf(text, sizeof(text), "Denied by egress policy: %.*s "
 		    "(host %s, port %u)", (int)strcspn(why, ":"), why,
 		    fl->fl_place.pc_host, fl->fl_place.pc_port);
-		conn_say_no(cn, text);
+		conn_refuse_end(cn, text);
 	}
 }
 
 /* The end of what was not allowed. */
-static void
+static bool
 raw_deny_end(struct raw *rw, int status, const char *why)
 {
 	flow_deny(&rw->rw_flow, status, why);
 	raw_leave(rw);
 	raw_cut(rw);
 	raw_free(rw);
+	return false;
 }
 
 /* Bytes as the record has them. */
@@ -209,7 +210,7 @@ raw_tally(struct raw *rw)
 }
 
 /* The end of what was allowed; why, if the reason is not in the table. */
-void
+bool
 raw_end(struct raw *rw, enum raw_cause how, const char *why)
 {
 	static const char *const	 reasons[] = {
@@ -232,27 +233,29 @@ raw_end(struct raw *rw, enum raw_cause how, const char *why)
 	    how != RAW_CLIENT_IDLE)
 		raw_cut(rw);
 	raw_free(rw);
+	return false;
 }
 
 /* ---- verdict and connection ---------------------------------------------- */
 
-ENDS static void
+static bool
 raw_connect(struct raw *rw)
 {
 	struct flow	*fl = &rw->rw_flow;
 
 	fl->fl_state = FLOW_CONNECT;
 	if (fl->fl_why[0] != '\0')
-		raw_end(rw, RAW_NO_ORIGIN, fl->fl_why);
-	else if (fl->fl_up == NULL)
+		return raw_end(rw, RAW_NO_ORIGIN, fl->fl_why);
+	if (fl->fl_up == NULL)
 		raw_want(fl);
 	else if (fl->fl_up->up_state == UP_READY)
-		upstream_begin(fl->fl_up);
+		return upstream_begin(fl->fl_up);
 	/* Else the connection is under way, asked for with the verdict. */
+	return true;
 }
 
 /* The verdict counts: from here on there is a record. */
-ENDS static void
+static bool
 raw_open(struct raw *rw, int status, const char *why)
 {
 	struct flow	*fl = &rw->rw_flow;
@@ -265,13 +268,11 @@ raw_open(struct raw *rw, int status, const char *why)
 	    (why = flow_obstacle()) != NULL)
 		status = 403;
 	if (why != NULL)
-		raw_deny_end(rw, status, why);
-	else if (fl->fl_ruling.rl_verdict != VERDICT_ALLOW)
-		raw_deny_end(rw, 403, fl->fl_ruling.rl_reason);
-	else {
-		report_verdict(fl);
-		raw_connect(rw);
-	}
+		return raw_deny_end(rw, status, why);
+	if (fl->fl_ruling.rl_verdict != VERDICT_ALLOW)
+		return raw_deny_end(rw, 403, fl->fl_ruling.rl_reason);
+	report_verdict(fl);
+	return raw_connect(rw);
 }
 
 static void
@@ -284,7 +285,7 @@ raw_read(struct conn *cn)
 }
 
 /* The connection is looked into after all; drop the question. */
-static void
+static bool
 raw_look_end(struct raw *rw)
 {
 	struct conn	*cn = rw->rw_flow.fl_conn;
@@ -294,6 +295,7 @@ raw_look_end(struct raw *rw)
 		conn_handshake(cn);
 	else
 		raw_read(cn);
+	return false;
 }
 
 /*
@@ -316,40 +318,51 @@ raw_final(const struct raw *rw)
 }
 
 static void
-gave_up_unruled(struct conn *cn)
+gave_up_unruled_end(struct conn *cn)
 {
 	conn_report(cn, RECORD_REQUEST_FAILED, PROTOCOL_TLS, cn->cn_gave_up);
 	conn_free(cn);
 }
 
+/* The first verdict, for a client that can still be served. */
+static bool
+raw_judged_live(struct raw *rw, const struct ruling *rl)
+{
+	struct conn	*cn = rw->rw_flow.fl_conn;
+
+	if (rl->rl_verdict == VERDICT_LOOK || !raw_final(rw)) {
+		cn->cn_denied = rl->rl_verdict == VERDICT_DENY &&
+		    conn_settled(cn) && !hello_read(cn);
+		return raw_look_end(rw);
+	}
+	if (rl->rl_verdict == VERDICT_ALLOW &&
+	    rl->rl_rule_kind == RULE_PASS && !hello_read(cn)) {
+		raw_read(cn);
+		return true;
+	}
+	return raw_open(rw, 0, NULL);
+}
+
 /* The first verdict. */
-ENDS static void
+static bool
 raw_judged(struct raw *rw, const struct ruling *rl)
 {
 	struct conn	*cn = rw->rw_flow.fl_conn;
 
 	rw->rw_flow.fl_ruling = *rl;
-	if (cn->cn_gave_up != NULL && rl->rl_verdict != VERDICT_DENY) {
-		raw_free(rw);
-		gave_up_unruled(cn);
-	} else if (cn->cn_gave_up != NULL)
-		raw_open(rw, 403, rl->rl_reason);
-	else if (cn->cn_denied && rl->rl_verdict != VERDICT_DENY) {
+	if (cn->cn_gave_up == NULL && !cn->cn_denied)
+		return raw_judged_live(rw, rl);
+	if (rl->rl_verdict == VERDICT_DENY)
+		return raw_open(rw, 403, rl->rl_reason);
+	raw_free(rw);
+	if (cn->cn_gave_up != NULL)
+		gave_up_unruled_end(cn);
+	else {
 		/* Allowed by new rules, but its first bytes were consumed. */
 		cn->cn_denied = false;
-		raw_free(rw);
-		conn_not_http(cn, REASON_BAD_REQUEST);
-	} else if (cn->cn_denied)
-		raw_open(rw, 403, rl->rl_reason);
-	else if (rl->rl_verdict == VERDICT_LOOK || !raw_final(rw)) {
-		cn->cn_denied = rl->rl_verdict == VERDICT_DENY &&
-		    conn_settled(cn) && !hello_read(cn);
-		raw_look_end(rw);
-	} else if (rl->rl_verdict == VERDICT_ALLOW &&
-	    rl->rl_rule_kind == RULE_PASS && !hello_read(cn))
-		raw_read(cn);
-	else
-		raw_open(rw, 0, NULL);
+		conn_not_http_end(cn, REASON_BAD_REQUEST);
+	}
+	return false;
 }
 
 /* Without the hello a connection cannot become one of a pass rule. */
@@ -360,25 +373,24 @@ still_allowed(const struct ruling *was, const struct ruling *rl)
 	    (rl->rl_rule_kind != RULE_PASS || was->rl_rule_kind == RULE_PASS);
 }
 
-ENDS static void
+static bool
 raw_ruled(struct flow *fl, const struct ruling *rl)
 {
 	struct raw	*rw = raw_of(fl);
 	bool		 fine = still_allowed(&fl->fl_ruling, rl);
 
-	if (fl->fl_state == FLOW_VERDICT) {
-		raw_judged(rw, rl);
-		return;
-	}
+	if (fl->fl_state == FLOW_VERDICT)
+		return raw_judged(rw, rl);
 	/* The rules changed, or a connection was asked for once more. */
 	if (fl->fl_state == FLOW_FORWARD)
 		fl->fl_ruling.rl_body = rl->rl_body;
 	else
 		fl->fl_ruling = *rl;
 	if (!fine)
-		raw_end(rw, RAW_RULES, flow_denial(rl));
-	else if (fl->fl_request_body > rl->rl_body)
-		raw_end(rw, RAW_QUOTA, NULL);
+		return raw_end(rw, RAW_RULES, flow_denial(rl));
+	if (fl->fl_request_body > rl->rl_body)
+		return raw_end(rw, RAW_QUOTA, NULL);
+	return true;
 }
 
 void
@@ -395,17 +407,17 @@ raw_ask_again(struct flow *fl)
 	}
 }
 
-ENDS static void
+static bool
 raw_no_upstream(struct flow *fl, const char *why)
 {
-	if (fl->fl_state == FLOW_VERDICT)
-		strlcpy(fl->fl_why, why, sizeof(fl->fl_why));
-	else
-		raw_end(raw_of(fl), RAW_NO_ORIGIN, why);
+	if (fl->fl_state != FLOW_VERDICT)
+		return raw_end(raw_of(fl), RAW_NO_ORIGIN, why);
+	strlcpy(fl->fl_why, why, sizeof(fl->fl_why));
+	return true;
 }
 
-ENDS static void
-raw_overdue(struct flow *fl)
+static void
+raw_overdue_end(struct flow *fl)
 {
 	raw_end(raw_of(fl), RAW_OVERDUE, NULL);
 }
@@ -418,7 +430,7 @@ static const struct flow_ops raw_ops = {
 	.connected = raw_connected,
 	.no_upstream = raw_no_upstream,
 	.want = raw_want,
-	.overdue = raw_overdue,
+	.overdue_end = raw_overdue_end,
 };
 
 /* ---- what the client says, or does not ----------------------------------- */
@@ -447,7 +459,7 @@ raw_hello(struct conn *cn, const struct hello *he)
 
 /* End a connection that sent no hello, or that is denied and not HTTP. */
 bool
-raw_refuse(struct conn *cn, const char *reason)
+raw_refuse_ends(struct conn *cn, const char *reason)
 {
 	if (cn->cn_raw != NULL) {
 		raw_open(cn->cn_raw, 400, reason);
@@ -464,7 +476,7 @@ raw_refuse(struct conn *cn, const char *reason)
  * would tell for which it is.
  */
 void
-raw_gave_up(struct conn *cn, const char *why)
+raw_gave_up_end(struct conn *cn, const char *why)
 {
 	struct place	 pc;
 
@@ -473,12 +485,12 @@ raw_gave_up(struct conn *cn, const char *why)
 	raw_place(cn, &pc);
 	if (!cn->cn_transparent ||
 	    (settings.st_asks && verdict_known(&pc) == NULL) || !conn_ask(cn))
-		gave_up_unruled(cn);
+		gave_up_unruled_end(cn);
 }
 
 /* The client's side is gone; it frees itself. */
 void
-raw_client_gone(struct raw *rw, enum raw_cause how)
+raw_client_gone_end(struct raw *rw, enum raw_cause how)
 {
 	struct flow	*fl = &rw->rw_flow;
 

@@ -36,7 +36,7 @@ origin_flush(struct raw *rw)
 	io_flush(origin_io(rw));
 }
 
-void
+bool
 raw_connected(struct flow *fl, struct upstream *up)
 {
 	static const struct h1_str	 none = { NULL, 0 };
@@ -49,6 +49,7 @@ raw_connected(struct flow *fl, struct upstream *up)
 	timer_set(&up->up_timer, settings.st_tunnel_ms);
 	report_answer(fl, 0, &none);
 	conn_relay_begin(cn, CONN_RAW);
+	return true;
 }
 
 /* False, and over, if both have ended and the origin has all. */
@@ -58,8 +59,7 @@ raw_goes_on(struct raw *rw)
 	if (!rw->rw_client_end || !rw->rw_origin_end ||
 	    !io_empty(origin_io(rw)))
 		return true;
-	raw_end(rw, RAW_CLOSED, NULL);
-	return false;
+	return raw_end(rw, RAW_CLOSED, NULL);
 }
 
 /* ---- a side that is gone ------------------------------------------------- */
@@ -89,12 +89,10 @@ raw_parted(struct raw *rw, bool late)
 	    is_goodbye(rw->rw_untold += n))
 		continue;
 	if (n == 0 || (n == -1 && errno != EAGAIN))
-		raw_end(rw, RAW_CLOSED, NULL);
-	else if (n > 0 || late)
-		raw_end(rw, rw->rw_lost, NULL);
-	else
-		return true;
-	return false;
+		return raw_end(rw, RAW_CLOSED, NULL);
+	if (n > 0 || late)
+		return raw_end(rw, rw->rw_lost, NULL);
+	return true;
 }
 
 /*
@@ -102,27 +100,27 @@ raw_parted(struct raw *rw, bool late)
  * nothing.  The reset may overtake the client's own end, which is therefore
  * waited for.  Once broken, the origin is not read again.
  */
-void
+bool
 raw_origin_lost(struct raw *rw, enum raw_cause how)
 {
 	struct io	*io = origin_io(rw);
 
 	if (rw->rw_lost != RAW_UNDER_WAY)
-		return;
+		return true;
 	rw->rw_lost = how;
 	rw->rw_untold = io_waiting(io);
 	if (rw->rw_origin_end ||
 	    (rw->rw_client_end && is_goodbye(rw->rw_untold)))
-		raw_end(rw, RAW_CLOSED, NULL);
-	else if (!is_goodbye(rw->rw_untold) ||
-	    rw->rw_flow.fl_request_body == 0)
-		raw_end(rw, how, NULL);
-	else if (raw_parted(rw, false)) {
-		io_break(io, "lost");
-		timer_clear(&rw->rw_flow.fl_up->up_timer);
-		timer_set(&rw->rw_flow.fl_conn->cn_timer, PART_MS);
-		io_resume(client_io(rw));
-	}
+		return raw_end(rw, RAW_CLOSED, NULL);
+	if (!is_goodbye(rw->rw_untold) || rw->rw_flow.fl_request_body == 0)
+		return raw_end(rw, how, NULL);
+	if (!raw_parted(rw, false))
+		return false;
+	io_break(io, "lost");
+	timer_clear(&rw->rw_flow.fl_up->up_timer);
+	timer_set(&rw->rw_flow.fl_conn->cn_timer, PART_MS);
+	io_resume(client_io(rw));
+	return true;
 }
 
 /* Likewise nothing is lost if a client resets when all was passed on. */
@@ -179,10 +177,8 @@ client_relay(struct raw *rw)
 		}
 		if ((n = conn_take(cn, p, room)) <= 0)
 			break;
-		if (!flow_send(&rw->rw_flow, n)) {
-			raw_end(rw, RAW_QUOTA, NULL);
-			return false;
-		}
+		if (!flow_send(&rw->rw_flow, n))
+			return raw_end(rw, RAW_QUOTA, NULL);
 		io_commit_body(origin_io(rw), false, n);
 	}
 	reset = n == -1 && errno != EAGAIN;
@@ -190,7 +186,7 @@ client_relay(struct raw *rw)
 		io_again(&cn->cn_io);
 	conn_unbuffer(cn);
 	if (reset) {
-		raw_client_gone(rw, RAW_CLIENT_RESET);
+		raw_client_gone_end(rw, RAW_CLIENT_RESET);
 		conn_free(cn);
 		return false;
 	}
@@ -198,17 +194,15 @@ client_relay(struct raw *rw)
 	return n != 0 || client_ended(rw);
 }
 
-void
+bool
 raw_read_client(struct raw *rw)
 {
-	if (rw->rw_lost != RAW_UNDER_WAY)
-		raw_parted(rw, false);
-	else
-		client_relay(rw);
+	return rw->rw_lost != RAW_UNDER_WAY ? raw_parted(rw, false) :
+	    client_relay(rw);
 }
 
 void
-raw_client_late(struct raw *rw)
+raw_client_late_end(struct raw *rw)
 {
 	struct conn	*cn = rw->rw_flow.fl_conn;
 
@@ -216,42 +210,43 @@ raw_client_late(struct raw *rw)
 		raw_parted(rw, true);
 		return;
 	}
-	raw_client_gone(rw, RAW_CLIENT_IDLE);
+	raw_client_gone_end(rw, RAW_CLIENT_IDLE);
 	conn_free(cn);
 }
 
 /* The origin has taken what waited for it. */
-void
+bool
 raw_origin_drained(struct raw *rw)
 {
 	if (!rw->rw_client_end) {
 		io_resume(client_io(rw));
-		return;
+		return true;
 	}
 	if (io_empty(origin_io(rw)))
 		io_finish(origin_io(rw));
-	raw_goes_on(rw);
+	return raw_goes_on(rw);
 }
 
 /*
  * The session ends.  If the client has ended and the origin has all that it
  * sent, nothing is lost.
  */
-void
+bool
 raw_finish(struct raw *rw)
 {
 	if (rw->rw_lost != RAW_UNDER_WAY ? !raw_parted(rw, true) :
 	    !rw->rw_client_end && !client_relay(rw))
-		return;
+		return false;
 	io_push(origin_io(rw));
 	if (rw->rw_client_end && io_empty(origin_io(rw)))
-		raw_end(rw, RAW_CLOSED, NULL);
+		return raw_end(rw, RAW_CLOSED, NULL);
+	return true;
 }
 
 /* ---- from the origin ----------------------------------------------------- */
 
 /* The origin will say no more; the client still may. */
-static void
+static bool
 origin_ended(struct raw *rw)
 {
 	struct io	*io = client_io(rw);
@@ -262,10 +257,10 @@ origin_ended(struct raw *rw)
 	io_flush(io);
 	if (io_empty(io))
 		io_finish(io);
-	raw_goes_on(rw);
+	return raw_goes_on(rw);
 }
 
-void
+bool
 raw_read_origin(struct raw *rw)
 {
 	struct io	*from = origin_io(rw), *to = client_io(rw);
@@ -287,17 +282,15 @@ raw_read_origin(struct raw *rw)
 			io_push(to);
 	}
 	if (n == 0)
-		origin_ended(rw);
-	else if (n == -1 && errno != EAGAIN)
-		raw_origin_lost(rw, RAW_ORIGIN_RESET);
-	else {
-		if (i == IO_SHARE)
-			io_again(from);
-		timer_set(&rw->rw_flow.fl_up->up_timer, settings.st_tunnel_ms);
-		timer_set(&rw->rw_flow.fl_conn->cn_timer,
-		    settings.st_tunnel_ms);
-		io_flush(to);
-	}
+		return origin_ended(rw);
+	if (n == -1 && errno != EAGAIN)
+		return raw_origin_lost(rw, RAW_ORIGIN_RESET);
+	if (i == IO_SHARE)
+		io_again(from);
+	timer_set(&rw->rw_flow.fl_up->up_timer, settings.st_tunnel_ms);
+	timer_set(&rw->rw_flow.fl_conn->cn_timer, settings.st_tunnel_ms);
+	io_flush(to);
+	return true;
 }
 
 /* The client has taken what waited for it. */

@@ -164,8 +164,8 @@ refuse_answer(struct exchange *ex, int status, const char *reason)
  * The end of an exchange that was not answered yet.  Before the verdict this
  * is a denial, after it a failure.
  */
-void
-refuse(struct exchange *ex, int status, const char *reason)
+bool
+refuse_end(struct exchange *ex, int status, const char *reason)
 {
 	bool	 allowed = ex->ex_state == FLOW_CONNECT ||
 	    ex->ex_state == FLOW_FORWARD;
@@ -180,8 +180,9 @@ refuse(struct exchange *ex, int status, const char *reason)
 	exchange_leave(ex, false);
 	if ((settings.st_options.po_refuse == REFUSE_403 || allowed) &&
 	    refuse_answer(ex, status, why) == 0)
-		ex->ex_client->end(ex, NULL);
+		ex->ex_client->finish(ex, NULL);
 	else
 		ex->ex_client->cut(ex);
 	exchange_free(ex);
+	return false;
 }

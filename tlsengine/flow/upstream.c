@@ -56,8 +56,9 @@ up_bury(evutil_socket_t fd, short what, void *arg)
 	}
 }
 
+/* The memory stays until the callbacks that may still hold it are over. */
 void
-upstream_drop(struct upstream *up)
+upstream_free(struct upstream *up)
 {
 	if (up->up_dead)
 		return;
@@ -79,8 +80,8 @@ upstream_drop(struct upstream *up)
 }
 
 /* The connection failed: tell all that wait, or dial again. */
-ENDS static void
-up_fail(struct upstream *up, const char *reason, const char *detail)
+static void
+up_fail_end(struct upstream *up, const char *reason, const char *detail)
 {
 	struct flow	*fl;
 	char		 why[REASON_ROOM];
@@ -89,7 +90,7 @@ up_fail(struct upstream *up, const char *reason, const char *detail)
 		snprintf(why, sizeof(why), "%s: %s", reason, detail);
 	else
 		strlcpy(why, reason, sizeof(why));
-	upstream_drop(up);
+	upstream_free(up);
 	while ((fl = TAILQ_FIRST(&up->up_waiters)) != NULL) {
 		TAILQ_REMOVE(&up->up_waiters, fl, fl_waits);
 		fl->fl_up = NULL;
@@ -105,13 +106,13 @@ up_fail(struct upstream *up, const char *reason, const char *detail)
 }
 
 /* A connection that was in use is gone, and its exchange with it. */
-ENDS static void
-up_lost(struct upstream *up, const char *why)
+static void
+up_lost_end(struct upstream *up, const char *why)
 {
 	if (up->up_ex != NULL)
 		exchange_up_lost(up->up_ex, why);
 	else
-		upstream_drop(up);
+		upstream_free(up);
 }
 
 static void
@@ -121,14 +122,14 @@ up_on_timer(void *arg)
 
 	switch (up->up_state) {
 	case UP_IDLE:
-		upstream_drop(up);
+		upstream_free(up);
 		break;
 	case UP_BUSY:
 	case UP_SHARED:
 		if (up->up_h2 != NULL)
 			upstream_h2_late(up);
 		else
-			up_lost(up, up->up_in_body ?
+			up_lost_end(up, up->up_in_body ?
 			    REASON_STREAM_BROKEN ": idle" :
 			    REASON_UPSTREAM_UNREACHABLE ": no answer in time");
 		break;
@@ -138,7 +139,7 @@ up_on_timer(void *arg)
 	case UP_DIAL:
 	case UP_HANDSHAKE:
 	case UP_READY:
-		up_fail(up, REASON_UPSTREAM_UNREACHABLE,
+		up_fail_end(up, REASON_UPSTREAM_UNREACHABLE,
 		    "no handshake in time");
 	}
 }
@@ -189,22 +190,22 @@ upstream_unwait(struct upstream *up, struct flow *fl)
 	if (up->up_using > 0)
 		return;
 	if (TAILQ_EMPTY(&up->up_waiters))
-		upstream_drop(up);
+		upstream_free(up);
 	else if (up->up_state == UP_DIAL && asked) {
-		upstream_drop(up);
+		upstream_free(up);
 		upstream_disband(up, NULL);
 	}
 }
 
 /* Connected and verified: serve the first that waits. */
-ENDS static void
+static void
 up_connected(struct upstream *up)
 {
 	struct flow	*fl = TAILQ_FIRST(&up->up_waiters);
 
 	if (upstream_chose_h2(up)) {
 		if (upstream_h2_new(up) == -1) {
-			up_fail(up, REASON_UPSTREAM_UNREACHABLE,
+			up_fail_end(up, REASON_UPSTREAM_UNREACHABLE,
 			    "out of memory");
 			return;
 		}
@@ -222,8 +223,8 @@ up_connected(struct upstream *up)
 	upstream_begin(up);
 }
 
-/* Hand the connection to the flow it was dialled for. */
-void
+/* Hand the connection to the flow it was dialled for; false: that ended. */
+bool
 upstream_begin(struct upstream *up)
 {
 	struct flow	*fl = TAILQ_FIRST(&up->up_waiters);
@@ -232,7 +233,7 @@ upstream_begin(struct upstream *up)
 	up->up_rule = fl->fl_ruling.rl_rule;
 	up->up_state = UP_BUSY;
 	io_resume(&up->up_io);
-	fl->fl_ops->connected(fl, up);
+	return fl->fl_ops->connected(fl, up);
 }
 
 /* A connection for this flow, as soon as there is a grant: its number. */
@@ -274,7 +275,8 @@ tlsengine_dialer_dialed(struct ipc *ip, const union msg *m)
 	LIST_REMOVE(up, up_hash);
 	up->up_state = UP_HANDSHAKE;
 	if (fd == -1) {
-		up_fail(up, REASON_UPSTREAM_UNREACHABLE, "no free descriptor");
+		up_fail_end(up, REASON_UPSTREAM_UNREACHABLE,
+		    "no free descriptor");
 		return 0;
 	}
 	strlcpy(up->up_address, m->dialed.address, sizeof(up->up_address));
@@ -286,9 +288,9 @@ tlsengine_dialer_dialed(struct ipc *ip, const union msg *m)
 		up_connected(up);
 	else if (!io_takes_name(up->up_place.pc_host,
 	    strlen(up->up_place.pc_host)))
-		up_fail(up, REASON_TLS_NAME_UNSUPPORTED, NULL);
+		up_fail_end(up, REASON_TLS_NAME_UNSUPPORTED, NULL);
 	else if (upstream_secure(up) == -1)
-		up_fail(up, REASON_UPSTREAM_UNREACHABLE, "out of memory");
+		up_fail_end(up, REASON_UPSTREAM_UNREACHABLE, "out of memory");
 	return 0;
 }
 
@@ -302,10 +304,9 @@ tlsengine_dialer_dial_failed(struct ipc *ip, const union msg *m)
 		return 0;
 	LIST_REMOVE(up, up_hash);
 	up->up_state = UP_HANDSHAKE;
-	if (m->dial_failed.failure == DIAL_ADDRESS_REFUSED)
-		up_fail(up, REASON_ADDRESS_REFUSED, m->dial_failed.why);
-	else
-		up_fail(up, REASON_UPSTREAM_UNREACHABLE, m->dial_failed.why);
+	up_fail_end(up, m->dial_failed.failure == DIAL_ADDRESS_REFUSED ?
+	    REASON_ADDRESS_REFUSED : REASON_UPSTREAM_UNREACHABLE,
+	    m->dial_failed.why);
 	return 0;
 }
 
@@ -319,11 +320,11 @@ up_on_secure(struct io *io, const char *why)
 		verdict = io->io_ssl == NULL ? X509_V_OK :
 		    SSL_get_verify_result(io->io_ssl);
 		if (verdict != X509_V_OK)
-			up_fail(up, REASON_UPSTREAM_UNTRUSTED,
+			up_fail_end(up, REASON_UPSTREAM_UNTRUSTED,
 			    X509_verify_cert_error_string(verdict));
 		else {
 			up->up_again = upstream_forget_session(up);
-			up_fail(up, REASON_UPSTREAM_UNREACHABLE, why);
+			up_fail_end(up, REASON_UPSTREAM_UNREACHABLE, why);
 		}
 		return;
 	}
@@ -345,7 +346,7 @@ up_on_read(struct io *io)
 	if (up->up_state == UP_IDLE) {
 		/* An idle origin may send tickets; anything else ends it. */
 		if (io_read(io, &byte, 1) != -1 || errno != EAGAIN)
-			upstream_drop(up);
+			upstream_free(up);
 		return;
 	}
 	if (up->up_state == UP_RAW)
@@ -378,14 +379,14 @@ up_on_error(struct io *io, const char *why)
 
 	log_debug("origin %s: %s", up->up_place.pc_host, why);
 	if (up->up_state == UP_IDLE)
-		upstream_drop(up);
+		upstream_free(up);
 	else if (up->up_state == UP_SHARED ||
 	    (up->up_state == UP_BUSY && up->up_h2 != NULL))
 		upstream_h2_lost(up, REASON_STREAM_BROKEN);
 	else if (up->up_state == UP_RAW)
 		raw_origin_lost(up->up_raw, RAW_ORIGIN_RESET);
 	else if (up->up_state == UP_BUSY)
-		up_lost(up, REASON_STREAM_BROKEN);
+		up_lost_end(up, REASON_STREAM_BROKEN);
 	else
-		up_fail(up, REASON_STREAM_BROKEN, NULL);
+		up_fail_end(up, REASON_STREAM_BROKEN, NULL);
 }

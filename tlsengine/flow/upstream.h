@@ -80,15 +80,15 @@ bool		 place_may_speak_h2(const struct place *);
 bool		 place_speaks_h2(const struct place *);
 /* upstream_h1.c, upstream_answer.c */
 extern const struct origin_ops	 origin_h1;
-ENDS void	 upstream_answer(struct upstream *);
+void		 upstream_answer(struct upstream *);
 /* upstream_h2.c */
 extern const struct origin_ops	 origin_h2;
 int		 upstream_h2_new(struct upstream *);
 bool		 upstream_h2_serves(const struct upstream *,
 		    const struct exchange *);
-ENDS void	 upstream_h2_late(struct upstream *);
-ENDS void	 upstream_h2_lost(struct upstream *, const char *);
-ENDS void	 upstream_h2_rest(struct upstream *);
+void		 upstream_h2_late(struct upstream *);
+void		 upstream_h2_lost(struct upstream *, const char *);
+void		 upstream_h2_rest(struct upstream *);
 /* upstream_pool.c */
 bool		 upstream_prior(const struct exchange *);
 uint32_t	 upstream_dial_exchange(struct exchange *);
@@ -96,7 +96,7 @@ void		 upstream_init(void);
 bool		 upstream_kept(const struct exchange *);
 struct upstream	*upstream_take(struct exchange *);
 void		 upstream_want(struct exchange *);
-ENDS void	 upstream_keep(struct upstream *);
+void		 upstream_keep(struct upstream *);
 void		 upstream_opening(struct upstream *);
 void		 upstream_share(struct upstream *);
 void		 upstream_retire(struct upstream *);
@@ -105,11 +105,11 @@ void		 upstream_forget_idle(void);
 /* upstream.c */
 void		 upstream_trust_changed(void);
 uint32_t	 upstream_dial(struct flow *, bool, bool);
-ENDS void	 upstream_begin(struct upstream *);
+bool		 upstream_begin(struct upstream *);
 void		 upstream_wait(struct upstream *, struct flow *);
-ENDS void	 upstream_unwait(struct upstream *, struct flow *);
+void		 upstream_unwait(struct upstream *, struct flow *);
 void		 upstream_disband(struct upstream *, const struct flow *);
-ENDS void	 upstream_drop(struct upstream *);
+void		 upstream_free(struct upstream *);
 int		 tlsengine_dialer_dialed(struct ipc *, const union msg *);
 int		 tlsengine_dialer_dial_failed(struct ipc *,
 		    const union msg *);

@@ -185,7 +185,7 @@ up_body_chunked(struct upstream *up)
 	return PROGRESS;
 }
 
-ENDS static void
+static void
 up_read_body(struct upstream *up)
 {
 	struct exchange	*ex = up->up_ex;

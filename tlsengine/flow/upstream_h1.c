@@ -92,7 +92,7 @@ h1_flush(struct exchange *ex)
 }
 
 static void
-h1_end(struct exchange *ex, const struct trailers *tr)
+h1_finish(struct exchange *ex, const struct trailers *tr)
 {
 	struct upstream	*up = ex->ex_up;
 
@@ -108,7 +108,7 @@ h1_end(struct exchange *ex, const struct trailers *tr)
 }
 
 /* The client has room again. */
-static void
+static bool
 h1_go(struct exchange *ex)
 {
 	struct upstream	*up = ex->ex_up;
@@ -117,6 +117,7 @@ h1_go(struct exchange *ex)
 	/* No event will come for bytes that are buffered. */
 	if (up->up_inlen > up->up_inpos)
 		event_active(&up->up_io.io_rev, EV_READ, 1);
+	return true;
 }
 
 static void
@@ -139,7 +140,7 @@ h1_leave(struct exchange *ex, struct upstream *up, bool fit)
 	if (!fit || !up->up_keep || up->up_io.io_broken ||
 	    up->up_io.io_eof || up->up_inpos != up->up_inlen ||
 	    io_pending(&up->up_io) || !io_empty(&up->up_io)) {
-		upstream_drop(up);
+		upstream_free(up);
 		return;
 	}
 	blocks_put(&in_blocks, up->up_in);
@@ -156,7 +157,7 @@ const struct origin_ops origin_h1 = {
 	.reserve = h1_reserve,
 	.commit = h1_commit,
 	.flush = h1_flush,
-	.end = h1_end,
+	.finish = h1_finish,
 	.go = h1_go,
 	.tally = h1_tally,
 	.leave = h1_leave,

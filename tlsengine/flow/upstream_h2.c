@@ -64,12 +64,12 @@ upstream_h2_serves(const struct upstream *up, const struct exchange *ex)
 void
 upstream_h2_rest(struct upstream *up)
 {
-	if (up->up_dead || up->up_using > 0 || !TAILQ_EMPTY(&up->up_waiters))
+	if (up->up_using > 0 || !TAILQ_EMPTY(&up->up_waiters))
 		return;
 	if (up->up_state == UP_SHARED)
 		upstream_keep(up);
 	else
-		upstream_drop(up);
+		upstream_free(up);
 }
 
 static struct h2_stream *
@@ -92,7 +92,7 @@ upstream_h2_lost(struct upstream *up, const char *why)
 	upstream_retire(up);
 	io_pause(&up->up_io);
 	upstream_disband(up, NULL);
-	/* Hold it, or the last exchange would drop it inside the loop. */
+	/* Hold it, or the last exchange would free it inside the loop. */
 	up->up_using++;
 	while ((hs = next_to_lose(up->up_h2)) != NULL)
 		exchange_up_lost(hs->hs_ex, why);
@@ -139,6 +139,8 @@ on_settings(struct h2 *h2)
 	timer_clear(&up->up_timer);
 	if (up->up_list != NULL)
 		upstream_share(up);
+	/* Hold it, or the last exchange would free it inside the loop. */
+	up->up_using++;
 	while (up->up_state == UP_SHARED && h2_has_room(h2) &&
 	    (fl = TAILQ_FIRST(&up->up_waiters)) != NULL &&
 	    fl->fl_ruling.rl_rule == up->up_rule) {
@@ -147,6 +149,7 @@ on_settings(struct h2 *h2)
 		fl->fl_ops->connected(fl, up);
 	}
 	upstream_disband(up, NULL);
+	up->up_using--;
 	upstream_h2_rest(up);
 }
 
@@ -245,7 +248,7 @@ up_flush(struct exchange *ex)
 
 /* A request for a tunnel is not the end of what is sent. */
 static void
-up_end(struct exchange *ex, const struct trailers *tr)
+up_finish(struct exchange *ex, const struct trailers *tr)
 {
 	struct h2_stream	*hs = ex->ex_answers;
 
@@ -255,10 +258,13 @@ up_end(struct exchange *ex, const struct trailers *tr)
 	up_flush(ex);
 }
 
-static void
+static bool
 up_go(struct exchange *ex)
 {
-	h2_pump(ex->ex_answers);
+	struct h2_stream	*hs = ex->ex_answers;
+
+	h2_pump(hs);
+	return hs->hs_ex != NULL;
 }
 
 static void
@@ -305,7 +311,7 @@ const struct origin_ops origin_h2 = {
 	.reserve = up_reserve,
 	.commit = up_commit,
 	.flush = up_flush,
-	.end = up_end,
+	.finish = up_finish,
 	.go = up_go,
 	.tally = up_tally,
 	.leave = up_leave,

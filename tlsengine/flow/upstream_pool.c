@@ -201,7 +201,7 @@ void
 upstream_keep(struct upstream *up)
 {
 	if (nidle == IDLE_MAX || up->up_generation != generation) {
-		upstream_drop(up);
+		upstream_free(up);
 		return;
 	}
 	up_list(up, pool_of(&up->up_place));
@@ -221,7 +221,7 @@ upstream_forget_idle(void)
 	for (i = 0; i < POOLS; i++)
 		TAILQ_FOREACH_SAFE(up, &pools[i], up_entry, next)
 			if (up->up_state == UP_IDLE)
-				upstream_drop(up);
+				upstream_free(up);
 			else
 				upstream_retire(up);
 	TAILQ_FOREACH_SAFE(up, &opening, up_entry, next)
