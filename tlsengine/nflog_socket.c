@@ -13,10 +13,10 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "clock.h"
 #include "dns/names.h"
 #include "flow/flow.h"
 #include "nflog.h"
+#include "rate.h"
 #include "tlsengine.h"
 
 #define BATCH		32	/* datagrams per turn */
@@ -24,10 +24,12 @@
 
 #define BURST		128	/* records */
 #define RATE		16	/* per second, when the burst is spent */
-#define COST		1000	/* so that a millisecond earns the rate */
 #define LATE_MS		1000
 
-static uint64_t			 allowance = BURST * COST;
+static struct rate		 records = {
+	.rt_full = RATE_FULL(BURST), .rt_per_s = RATE,
+	.rt_left = RATE_FULL(BURST)
+};
 static uint64_t			 more;		/* not recorded so far */
 static struct nflog_packet	 latest;	/* of these */
 static struct event		 late;
@@ -59,17 +61,9 @@ report_more(evutil_socket_t fd, short what, void *arg)
 static bool
 room_for_record(void)
 {
-	static uint64_t	 last;
-	uint64_t	 now = clock_ms();
-
-	if (last != 0)
-		allowance += (now - last) * RATE;
-	last = now;
-	if (allowance > BURST * COST)
-		allowance = BURST * COST;
-	if (allowance < COST || recorder->ip_congested)
+	if (!rate_allows(&records) || recorder->ip_congested)
 		return false;
-	allowance -= COST;
+	rate_spend(&records);
 	return true;
 }
 

@@ -16,10 +16,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "clock.h"
 #include "dns.h"
 #include "flow/flow.h"
 #include "log.h"
+#include "rate.h"
 #include "tlsengine.h"
 
 #define DNS_PORT	53	/* in records, whatever we listen on */
@@ -31,7 +31,6 @@
 /* A build fetches from some hundred hosts; a tunnel asks without end. */
 #define NEW_NAMES_BURST	2048
 #define NEW_NAMES_RATE	256	/* per second, when the burst is spent */
-#define NEW_NAME_COST	1000	/* so that a millisecond earns the rate */
 #define THROTTLE_MS	1000
 
 struct client {
@@ -65,7 +64,10 @@ static struct throttle	 bad_name = {
 static struct throttle	 no_client = {
 	.th_kind = RECORD_CONNECTION_REFUSED, .th_reason = REASON_QUOTA
 };
-static uint64_t		 new_names = NEW_NAMES_BURST * NEW_NAME_COST;
+static struct rate	 new_names = {
+	.rt_full = RATE_FULL(NEW_NAMES_BURST), .rt_per_s = NEW_NAMES_RATE,
+	.rt_left = RATE_FULL(NEW_NAMES_BURST)
+};
 static unsigned int	 nclients;
 
 /* ---- records ------------------------------------------------------------- */
@@ -109,15 +111,7 @@ throttle_report(struct throttle *th, enum protocol protocol, const char *name)
 static bool
 room_for_name(void)
 {
-	static uint64_t	 last;
-	uint64_t	 now = clock_ms();
-
-	if (last != 0)
-		new_names += (now - last) * NEW_NAMES_RATE;
-	last = now;
-	if (new_names > NEW_NAMES_BURST * NEW_NAME_COST)
-		new_names = NEW_NAMES_BURST * NEW_NAME_COST;
-	return new_names >= NEW_NAME_COST && !recorder->ip_congested;
+	return rate_allows(&new_names) && !recorder->ip_congested;
 }
 
 static size_t
@@ -132,7 +126,7 @@ serve(const uint8_t *in, size_t len, enum protocol protocol,
 	case DNS_NO_NEWS:
 		break;
 	case DNS_NEW_NAME:
-		new_names -= NEW_NAME_COST;
+		rate_spend(&new_names);
 		report_other(RECORD_NAME_ASKED, protocol, asked.da_name,
 		    DNS_PORT, NULL);
 		break;

@@ -233,7 +233,7 @@ conn_place(struct conn *cn, const struct h1_head *hd, struct place *pc,
 		*mismatch = cn->cn_mismatch;
 	if (!cn->cn_transparent)
 		pc->pc_port = hd->hd_port != 0 ? hd->hd_port :
-		    pc->pc_scheme == URL_HTTPS ? 443 : 80;
+		    place_usual_port(pc);
 	else if (hd->hd_port != 0 && hd->hd_port != pc->pc_port)
 		*mismatch = REASON_NAME_MISMATCH;
 	return 0;
@@ -244,8 +244,7 @@ int
 conn_sane(const struct conn *cn, const struct h1_head *hd,
     struct h1_error *he)
 {
-	const char	*scheme = cn->cn_place.pc_scheme == URL_HTTPS ?
-	    "https" : "http";
+	const char	*scheme = url_scheme_name(cn->cn_place.pc_scheme);
 
 	he->he_status = 400;
 	if (hd->hd_method == H1_CONNECT || hd->hd_method == H1_TRACE) {

@@ -169,7 +169,7 @@ stream_head(struct h2_stream *hs, struct h2_head *hh, bool end,
 	if (h2_head_request(hh, end, &ex->ex_request, he) == -1)
 		return -1;
 	if (hh->hh_scheme == NULL || strcmp(hh->hh_scheme,
-	    cn->cn_place.pc_scheme == URL_HTTPS ? "https" : "http") != 0) {
+	    url_scheme_name(cn->cn_place.pc_scheme)) != 0) {
 		he->he_status = hh->hh_scheme == NULL ? 405 : 400;
 		return -1;
 	}

@@ -196,12 +196,8 @@ exchange_ask(struct flow *fl)
 {
 	const struct exchange	*ex = exchange_of(fl);
 
-	ipc_send(policyd, -1, ASK, ask, .id = fl->fl_ask, .dial = fl->fl_dial,
-	    .again = fl->fl_again, .about = ABOUT_REQUEST,
-	    .scheme = fl->fl_place.pc_scheme, .port = fl->fl_place.pc_port,
-	    .length = body_length(&ex->ex_request),
-	    .host = fl->fl_place.pc_host, .method = ex->ex_method,
-	    .path = ex->ex_path);
+	verdict_send(fl, ABOUT_REQUEST, body_length(&ex->ex_request),
+	    ex->ex_method, ex->ex_path);
 }
 
 static bool
@@ -308,8 +304,7 @@ send_head(struct exchange *ex)
 		.or_te_trailers = hd->hd_te_trailers,
 	};
 
-	if (ex->ex_place.pc_port !=
-	    (ex->ex_place.pc_scheme == URL_HTTPS ? 443 : 80))
+	if (ex->ex_place.pc_port != place_usual_port(&ex->ex_place))
 		or.or_port = ex->ex_place.pc_port;
 	return ex->ex_origin->request(ex, &or);
 }

@@ -308,11 +308,14 @@ bool		 raw_finish(struct raw *);
 /* verdict.c */
 const struct ruling	*verdict_known(const struct place *);
 void		 verdict_ask(struct flow *, uint32_t);
+void		 verdict_send(const struct flow *, enum about, uint64_t,
+		    const char *, const char *);
 void		 verdict_unask(struct flow *);
 void		 verdict_ask_rest(void);
 void		 verdict_forget(void);
 uint32_t	 place_hash(const struct place *);
 bool		 place_same(const struct place *, const struct place *);
+uint16_t	 place_usual_port(const struct place *);
 int		 tlsengine_policyd_verdict(struct ipc *, const union msg *);
 
 /* credit.c */

@@ -124,11 +124,7 @@ raw_begin(struct flow *fl)
 static void
 raw_ask(struct flow *fl)
 {
-	ipc_send(policyd, -1, ASK, ask, .id = fl->fl_ask, .dial = fl->fl_dial,
-	    .again = fl->fl_again, .about = ABOUT_CONNECTION,
-	    .scheme = fl->fl_place.pc_scheme, .port = fl->fl_place.pc_port,
-	    .length = UINT64_MAX, .host = fl->fl_place.pc_host,
-	    .method = "", .path = "");
+	verdict_send(fl, ABOUT_CONNECTION, UINT64_MAX, "", "");
 }
 
 /* ---- the end ------------------------------------------------------------- */

@@ -190,10 +190,8 @@ on_late(struct h2_stream *hs)
 }
 
 static int
-put_head(const struct h1_out_request *or, uint8_t url_scheme)
+put_head(const struct h1_out_request *or, const char *scheme)
 {
-	const char		*scheme = url_scheme == URL_HTTPS ? "https" :
-	    "http";
 	static struct h1_field	 fields[H1_FIELDS_MAX];
 	struct h1_out_request	 ws = *or;
 
@@ -212,7 +210,7 @@ up_request(struct exchange *ex, const struct h1_out_request *or)
 	struct h2_stream	*hs;
 
 	up->up_using++;
-	if (put_head(or, ex->ex_place.pc_scheme) == -1 ||
+	if (put_head(or, url_scheme_name(ex->ex_place.pc_scheme)) == -1 ||
 	    (hs = h2_open(up->up_h2, &nv, or->or_framing == H1_NONE &&
 	    or->or_upgrade.s == NULL)) == NULL)
 		return -1;

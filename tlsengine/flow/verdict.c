@@ -54,6 +54,13 @@ place_same(const struct place *a, const struct place *b)
 	    strcmp(a->pc_host, b->pc_host) == 0;
 }
 
+/* The port that is not written behind a host. */
+uint16_t
+place_usual_port(const struct place *pc)
+{
+	return pc->pc_scheme == URL_HTTPS ? 443 : 80;
+}
+
 const struct ruling *
 verdict_known(const struct place *pc)
 {
@@ -98,6 +105,18 @@ verdict_ask(struct flow *fl, uint32_t dial)
 		fl->fl_asking = true;
 	} else
 		fl->fl_ops->ask(fl);
+}
+
+/* What an exchange or a raw connection asks, with what the flow knows. */
+void
+verdict_send(const struct flow *fl, enum about about, uint64_t length,
+    const char *method, const char *path)
+{
+	ipc_send(policyd, -1, ASK, ask, .id = fl->fl_ask, .dial = fl->fl_dial,
+	    .again = fl->fl_again, .about = about,
+	    .scheme = fl->fl_place.pc_scheme, .port = fl->fl_place.pc_port,
+	    .length = length, .host = fl->fl_place.pc_host, .method = method,
+	    .path = path);
 }
 
 static void

@@ -184,41 +184,19 @@ ext_supported_versions(struct span ext, struct hello *out)
 	return NULL;
 }
 
-static const char *
-ext_ech(struct span ext, struct hello *out)
-{
-	(void)ext;
-	out->he_flags |= HELLO_ECH;
-	return NULL;
-}
-
-static const char *
-ext_early_data(struct span ext, struct hello *out)
-{
-	(void)ext;
-	out->he_flags |= HELLO_EARLY_DATA;
-	return NULL;
-}
-
-static const char *
-ext_pre_shared_key(struct span ext, struct hello *out)
-{
-	(void)ext;
-	out->he_flags |= HELLO_PSK;
-	return NULL;
-}
-
+/* An extension is read, or known only to be there. */
 static const struct extension {
 	size_t		  ex_type;
 	const char	*(*ex_read)(struct span, struct hello *);
+	unsigned int	  ex_flag;	/* of he_flags */
 } extensions[] = {
-	{ EXT_SERVER_NAME,		ext_server_name },
-	{ EXT_ALPN,			ext_alpn },
-	{ EXT_PRE_SHARED_KEY,		ext_pre_shared_key },
-	{ EXT_EARLY_DATA,		ext_early_data },
-	{ EXT_SUPPORTED_VERSIONS,	ext_supported_versions },
-	{ EXT_ECH,			ext_ech },
-	{ EXT_ESNI,			ext_ech },
+	{ EXT_SERVER_NAME,		ext_server_name,	0 },
+	{ EXT_ALPN,			ext_alpn,		0 },
+	{ EXT_PRE_SHARED_KEY,		NULL,	HELLO_PSK },
+	{ EXT_EARLY_DATA,		NULL,	HELLO_EARLY_DATA },
+	{ EXT_SUPPORTED_VERSIONS,	ext_supported_versions,	0 },
+	{ EXT_ECH,			NULL,	HELLO_ECH },
+	{ EXT_ESNI,			NULL,	HELLO_ECH },
 };
 
 #define NEXTENSIONS	(sizeof(extensions) / sizeof(extensions[0]))
@@ -237,7 +215,9 @@ read_extension(size_t type, struct span ext, unsigned int *seen,
 	if (*seen & 1U << i)
 		return "extension given twice";
 	*seen |= 1U << i;
-	return extensions[i].ex_read(ext, out);
+	out->he_flags |= extensions[i].ex_flag;
+	return extensions[i].ex_read == NULL ? NULL :
+	    extensions[i].ex_read(ext, out);
 }
 
 static const char *
