@@ -20,7 +20,7 @@
 
 static struct ipc	*box;
 static unsigned int	 nlisteners;
-static bool		 ready;		/* it has sent all */
+static bool		 ready;		/* box has sent all */
 
 static void
 box_gone(struct ipc *ip, const char *why)
@@ -120,7 +120,7 @@ static const ipc_handler box_handlers[MSG_MAX] = {
 	[MSG_BOX_READY] = tlsengine_box_ready,
 };
 
-/* Box is read only once there is a CA. */
+/* Messages of box are read once there is a CA. */
 void
 box_attach(int fd)
 {

@@ -48,7 +48,7 @@ skip(struct view *vw, size_t n)
 	return 0;
 }
 
-/* From the header that has the ports, if this protocol has any. */
+/* Read protocol and port from the transport header, if it has ports. */
 static void
 read_transport(struct view vw, uint8_t number, struct nflog_packet *np)
 {

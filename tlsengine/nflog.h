@@ -15,7 +15,7 @@
 #include "addr.h"
 #include "words.h"
 
-/* Where it was to go; port 0 if it has none or it cannot be told. */
+/* Where a packet was to go; port 0: none, or not to be told. */
 struct nflog_packet {
 	enum protocol	 np_protocol;
 	struct addr	 np_dest;

@@ -31,7 +31,7 @@ static struct rate		 records = {
 	.rt_left = RATE_FULL(BURST)
 };
 static uint64_t			 more;		/* not recorded so far */
-static struct nflog_packet	 latest;	/* of these */
+static struct nflog_packet	 latest;	/* not recorded */
 static struct event		 late;
 
 static void

@@ -113,7 +113,7 @@ tlsengine_parent_conf_weigh(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
-/* Who has a session has no vote. */
+/* An engine with a session has no vote. */
 static int
 tlsengine_weigh(char *why, size_t len)
 {

@@ -65,11 +65,11 @@ struct query {
 	uint16_t	 qu_type;
 	uint16_t	 qu_class;
 	bool		 qu_edns;
-	bool		 qu_escaped;	/* it has bytes that no host name has */
+	bool		 qu_escaped;	/* bytes that no host name has */
 	char		 qu_name[NAME_TEXT_MAX];
 };
 
-/* What is known of the name, of all types. */
+/* All that is known of a name, whatever type was asked. */
 struct answer {
 	enum rcode		 an_rcode;
 	bool			 an_has_pair;

@@ -87,8 +87,8 @@ conn_spoke(const struct conn *cn)
 }
 
 /*
- * Its requests end with it.  A PostgreSQL client that insists on TLS leaves
- * when it is told that there is none: that was its refusal.
+ * The client is gone, and its requests end.  A PostgreSQL client that insists
+ * on TLS leaves when it is told that there is none: that was its refusal.
  */
 void
 conn_gone(struct conn *cn)
@@ -306,8 +306,8 @@ conn_left(const struct conn *cn)
 }
 
 /*
- * It is not its turn.  What it sends ahead may wait, but one that has left is
- * not to keep a person, or a server, busy.  In the clear the end of what is
+ * The client sends out of turn.  Its bytes may wait, but a client that has left
+ * is not to keep a person, or a server, busy.  In the clear the end of what is
  * sent does not say that nobody reads the answer.
  */
 static void

@@ -43,7 +43,7 @@ struct conn {
 	unsigned int		 cn_asked_tls;	/* times, in another protocol */
 	struct timer		 cn_timer;
 	unsigned int		 cn_requests;
-	bool			 cn_dead;	/* its memory goes next turn */
+	bool			 cn_dead;	/* freed as the turn ends */
 	struct h2		*cn_h2;
 	struct raw		*cn_raw;
 
@@ -52,7 +52,7 @@ struct conn {
 	bool			 cn_begun;	/* a head is on its way */
 	unsigned char		*cn_in;		/* NULL while idle */
 	size_t			 cn_inlen;
-	size_t			 cn_inpos;	/* of these, used */
+	size_t			 cn_inpos;	/* bytes of cn_in used up */
 	struct h1_scan		 cn_scan;
 	struct h1_chunk		 cn_chunk;
 	uint64_t		 cn_left;	/* of a body of known length */

@@ -186,7 +186,7 @@ conn_tunnel(struct exchange *ex)
 	return true;
 }
 
-/* What was read ahead is used up: its buffer goes back. */
+/* Return the buffer once the bytes read ahead are used up. */
 void
 conn_unbuffer(struct conn *cn)
 {

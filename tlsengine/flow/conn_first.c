@@ -53,7 +53,7 @@ conn_fill(struct conn *cn)
 	    raw_refuse_ends(cn, REASON_STREAM_BROKEN))
 		return -1;
 	if (cn->cn_io.io_ssl != NULL && cn->cn_requests == 0) {
-		/* Some check our certificate only after the handshake. */
+		/* Some clients check our leaf only after the handshake. */
 		raw_gave_up_end(cn, REASON_STREAM_BROKEN);
 		return -1;
 	}
@@ -100,8 +100,8 @@ name_by_address(struct conn *cn)
 }
 
 /*
- * Settle the connection on a name that the client sent.  One that contradicts
- * the address it dialled is kept, so that the refusal can name it.
+ * Settle the connection on a name that the client sent.  A name that does not
+ * belong to the address dialled is kept, so that the refusal can tell it.
  */
 void
 name_by_client(struct conn *cn, const char *name)
@@ -203,8 +203,9 @@ conn_handshake(struct conn *cn)
 }
 
 /*
- * Whether it speaks another protocol.  A PostgreSQL client that would like to
- * be encrypted has to hear that it may not, before it can be told anything.
+ * Whether the client speaks another protocol, and is answered.  A PostgreSQL
+ * client that would like to be encrypted has to hear that it may not, before it
+ * can be told anything.
  */
 static bool
 conn_spoken(struct conn *cn)

@@ -170,7 +170,7 @@ h1_answer(struct exchange *ex, struct h1_out_response *os)
 	return 0;
 }
 
-/* Where the next bytes of the answer are to be put, or NULL: no room now. */
+/* Room for the next bytes of the answer; NULL: none now. */
 static void *
 h1_reserve(struct exchange *ex, size_t *room)
 {
@@ -214,7 +214,7 @@ conn_next(struct conn *cn)
 		cn->cn_in = NULL;
 	}
 	io_resume(&cn->cn_io);
-	/* In a turn of its own, so that one client cannot keep us here. */
+	/* The next request has its own turn: no client can keep us here. */
 	if (rest > 0)
 		event_active(&cn->cn_io.io_rev, EV_READ, 1);
 }

@@ -34,8 +34,8 @@ credit_held(void)
 }
 
 /*
- * Its head goes to the recorder and its path to policyd: as long as either
- * has not taken what it was told before, clients wait.
+ * A request's head goes to the recorder and its path to policyd: as long as
+ * either has not taken what it was told before, clients wait.
  */
 static bool
 credit_take(void)
@@ -103,7 +103,7 @@ credit_unwait(struct flow *fl)
 	fl->fl_entry.tqe_prev = NULL;
 }
 
-/* Those that left are recorded first, then those that wait begin. */
+/* Requests that left are recorded first, then waiting flows begin. */
 void
 credit_spend(void)
 {
@@ -140,7 +140,7 @@ credit_on_turn(evutil_socket_t fd, short what, void *arg)
 	credit_spend();
 }
 
-/* In a turn of its own: a flow that begins may end others. */
+/* Credit is spent in a turn of its own: a flow that begins may end others. */
 static void
 credit_wake(void)
 {

@@ -131,7 +131,7 @@ exchange_leave(struct exchange *ex, bool fit)
 		upstream_unwait(up, &ex->ex_flow);
 }
 
-/* Neither client nor upstream refers to it any more. */
+/* End an exchange that no client refers to any more. */
 void
 exchange_end(struct exchange *ex)
 {
@@ -528,7 +528,7 @@ exchange_up_refused(struct exchange *ex)
 	return exchange_fail_end(ex, 502, REASON_STREAM_BROKEN);
 }
 
-/* The client's side is gone; it frees itself. */
+/* The client's side is gone; conn or stream free themselves. */
 void
 exchange_client_gone_end(struct exchange *ex, const char *why)
 {

@@ -66,7 +66,7 @@ flow_send(struct flow *fl, size_t len)
 	return true;
 }
 
-/* Why it is no longer allowed, if it is not. */
+/* Why a flow is no longer allowed, if this is not an allow. */
 const char *
 flow_denial(const struct ruling *rl)
 {

@@ -52,7 +52,7 @@ struct ruling {
 	uint32_t	 rl_rule;
 	uint64_t	 rl_body;	/* bytes of the request's, at most */
 	uint32_t	 rl_waited_ms;	/* for a decider */
-	bool		 rl_cached;	/* its answer was kept */
+	bool		 rl_cached;	/* a decision that was kept */
 	char		 rl_decider[NAME_LEN + 1];
 	char		 rl_reason[REASON_ROOM];
 };
@@ -134,14 +134,14 @@ struct flow_ops {
 	bool	 (*no_upstream)(struct flow *, const char *);
 	/* The upstream cannot be had: look for another. */
 	void	 (*want)(struct flow *);
-	/* All the time that the policy gives is up. */
+	/* The flow has lasted as long as the policy permits. */
 	void	 (*overdue_end)(struct flow *);
 };
 
 /* The part of an exchange or raw connection that both have. */
 struct flow {
 	const struct flow_ops	*fl_ops;
-	TAILQ_ENTRY(flow)	 fl_entry;	/* of those without credit */
+	TAILQ_ENTRY(flow)	 fl_entry;	/* flows without credit */
 	TAILQ_ENTRY(flow)	 fl_waits;	/* for the same upstream */
 	TAILQ_ENTRY(flow)	 fl_dues;
 	TAILQ_ENTRY(flow)	 fl_unsent;	/* questions */
@@ -149,8 +149,8 @@ struct flow {
 	uint64_t		 fl_id;		/* 0: has no record yet */
 	enum flow_state		 fl_state;
 	uint32_t		 fl_ask;	/* number of the question */
-	uint32_t		 fl_dial;	/* and what goes with it */
-	uint32_t		 fl_again;
+	uint32_t		 fl_dial;	/* number of the connection */
+	uint32_t		 fl_again;	/* an earlier question, or 0 */
 	bool			 fl_asking;	/* the question is not sent */
 	bool			 fl_redialled;	/* without a TLS session */
 	uint8_t			 fl_protocol;
@@ -194,7 +194,7 @@ struct exchange {
 	struct h2_stream	*ex_asks;	/* of a client of HTTP/2 */
 	const struct origin_ops	*ex_origin;	/* NULL: not begun there */
 	struct h2_stream	*ex_answers;	/* of an origin of HTTP/2 */
-	const char		*ex_mismatch;	/* it is refused for that */
+	const char		*ex_mismatch;	/* why it is refused, or NULL */
 
 	bool			 ex_request_end;
 	bool			 ex_retried;
@@ -210,7 +210,7 @@ struct exchange {
 	char			*ex_path;	/* canonical, or "*" or "" */
 	size_t			 ex_pathlen;
 
-	/* Not cleared as a whole. */
+	/* Large: exchange_new() does not clear it as a whole. */
 	char			 ex_method[METHOD_LEN + 1];
 	char			 ex_key[WEBSOCKET_KEY + 1]; /* we made it */
 	char			 ex_path_room[PATH_ROOM];
@@ -235,10 +235,10 @@ enum raw_cause {
 /* A connection that is forwarded unread. */
 struct raw {
 	struct flow		 rw_flow;	/* first */
-	bool			 rw_client_end;	/* has said all */
+	bool			 rw_client_end;	/* the client has said all */
 	bool			 rw_origin_end;
-	enum raw_cause		 rw_lost;	/* how the origin was */
-	size_t			 rw_untold;	/* to it, of a goodbye */
+	enum raw_cause		 rw_lost;	/* how the origin was lost */
+	size_t			 rw_untold;	/* bytes, to a lost origin */
 };
 
 /* What is known of a request that never had a credit. */

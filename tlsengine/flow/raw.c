@@ -83,7 +83,10 @@ raw_want(struct flow *fl)
 	verdict_ask(fl, upstream_dial(fl, true, false));
 }
 
-/* Ask whether it may be forwarded unread; false: known that not. */
+/*
+ * Ask whether a connection may be forwarded unread; false: known that not.
+ * After true the connection is the question's, and may have ended with it.
+ */
 bool
 conn_ask(struct conn *cn)
 {
@@ -108,7 +111,7 @@ conn_ask(struct conn *cn)
 	return true;
 }
 
-/* No record yet: if it is looked into, only its requests have some. */
+/* No record yet: of a connection that is looked into, requests have some. */
 static bool
 raw_begin(struct flow *fl)
 {
@@ -172,7 +175,7 @@ raw_cut(const struct raw *rw)
 	    settings.st_options.po_refuse == REFUSE_ALERT)
 		conn_alert(cn, SSL_AD_ACCESS_DENIED);
 	else {
-		/* Only the stable part of the reason, no decider's words. */
+		/* The stable part of the reason, without a decider's words. */
 		snprintf(text, sizeof(text), "Denied by egress policy: %.*s "
 		    "(host %s, port %u)", (int)strcspn(why, ":"), why,
 		    fl->fl_place.pc_host, fl->fl_place.pc_port);
@@ -295,8 +298,8 @@ raw_look_end(struct raw *rw)
 }
 
 /*
- * Whether that is the last word.  Where names come from clients, there may be
- * another than the address; and one who is refused may be told why.
+ * Whether the verdict is the last word.  Where names come from clients, another
+ * than the address may follow; and a client that is refused may be told why.
  */
 static bool
 raw_final(const struct raw *rw)
@@ -306,7 +309,7 @@ raw_final(const struct raw *rw)
 
 	if (rl->rl_verdict == VERDICT_ALLOW)
 		return conn_settled(cn) || rl->rl_rule_kind != RULE_PASS;
-	/* Its requests will be denied as well, with an answer that says why. */
+	/* Requests will be denied as well, with an answer that says why. */
 	if (rl->rl_scope == VERDICT_HOST)
 		return hello_read(cn) &&
 		    settings.st_options.po_refuse == REFUSE_ALERT;
@@ -446,14 +449,17 @@ raw_hello(struct conn *cn, const struct hello *he)
 	    sizeof(name), NULL) == -1)
 		raw_open(rw, 400, REASON_BAD_REQUEST);
 	else if (strcmp(name, host) != 0) {
-		/* Kept, so that the record can name it. */
+		/* The client's name is kept, so that the record has it. */
 		strlcpy(host, name, HOST_LEN + 1);
 		raw_open(rw, 421, REASON_NAME_MISMATCH);
 	} else
 		raw_open(rw, 0, NULL);
 }
 
-/* End a connection that sent no hello, or that is denied and not HTTP. */
+/*
+ * End a connection that sent no hello, or that is denied and not HTTP, now or
+ * by the verdict that is asked for; false: it is neither, and still there.
+ */
 bool
 raw_refuse_ends(struct conn *cn, const char *reason)
 {
@@ -484,7 +490,7 @@ raw_gave_up_end(struct conn *cn, const char *why)
 		gave_up_unruled_end(cn);
 }
 
-/* The client's side is gone; it frees itself. */
+/* The client's side is gone; the conn frees itself. */
 void
 raw_client_gone_end(struct raw *rw, enum raw_cause how)
 {

@@ -52,7 +52,7 @@ raw_connected(struct flow *fl, struct upstream *up)
 	return true;
 }
 
-/* False, and over, if both have ended and the origin has all. */
+/* End if both sides have ended and the origin has all; else true. */
 static bool
 raw_goes_on(struct raw *rw)
 {
@@ -123,7 +123,7 @@ raw_origin_lost(struct raw *rw, enum raw_cause how)
 	return true;
 }
 
-/* Likewise nothing is lost if a client resets when all was passed on. */
+/* A client that resets when all was passed on has lost nothing. */
 bool
 raw_nothing_left(const struct raw *rw)
 {

@@ -99,7 +99,7 @@ up_fail_end(struct upstream *up, const char *reason, const char *detail)
 			continue;
 		}
 		fl->fl_redialled = true;
-		/* Before the verdict nothing is dialled: ruled() will. */
+		/* Nothing is dialled before the verdict: ruled() will. */
 		if (fl->fl_state != FLOW_VERDICT)
 			fl->fl_ops->want(fl);
 	}

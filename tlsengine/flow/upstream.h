@@ -42,19 +42,19 @@ struct upstream {
 	bool			 up_reused;
 	bool			 up_h1_only;	/* for an upgrade */
 	bool			 up_offered;	/* a TLS session to resume */
-	bool			 up_again;	/* it failed for that */
+	bool			 up_again;	/* up_offered made it fail */
 	bool			 up_prior;	/* HTTP/2 in the clear */
 	struct flows		 up_waiters;	/* until it is ready */
 	struct timer		 up_timer;
-	bool			 up_dead;	/* its memory goes next turn */
+	bool			 up_dead;	/* freed as the turn ends */
 	const struct origin_ops	*up_ops;
 	struct raw		*up_raw;
 
 	/* HTTP/2. */
 	struct h2		*up_h2;
-	bool			 up_settled;	/* its settings are known */
+	bool			 up_settled;	/* the origin's settings came */
 	unsigned int		 up_using;	/* exchanges */
-	const char		*up_why;	/* it is lost */
+	const char		*up_why;	/* lost for this, or NULL */
 
 	/* HTTP/1. */
 	struct exchange		*up_ex;

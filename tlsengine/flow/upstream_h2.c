@@ -92,7 +92,7 @@ upstream_h2_lost(struct upstream *up, const char *why)
 	upstream_retire(up);
 	io_pause(&up->up_io);
 	upstream_disband(up, NULL);
-	/* Hold it, or the last exchange would free it inside the loop. */
+	/* Held, or the last exchange would free up inside the loop. */
 	up->up_using++;
 	while ((hs = next_to_lose(up->up_h2)) != NULL)
 		exchange_up_lost(hs->hs_ex, why);
@@ -109,8 +109,8 @@ upstream_h2_late(struct upstream *up)
 }
 
 /*
- * It may be found out in the middle of a call by some exchange, which must not
- * end there: all of them hear of it in a turn of its own.
+ * The connection is lost, perhaps noticed in the middle of a call by some
+ * exchange, which must not end there: exchanges are told in another turn.
  */
 static void
 on_broken(struct h2 *h2, const char *why)
@@ -126,7 +126,7 @@ on_broken(struct h2 *h2, const char *why)
 	timer_set(&up->up_timer, 0);
 }
 
-/* With the settings we know how many of those that wait may begin. */
+/* The settings say how many of the waiting flows may begin. */
 static void
 on_settings(struct h2 *h2)
 {
@@ -139,7 +139,7 @@ on_settings(struct h2 *h2)
 	timer_clear(&up->up_timer);
 	if (up->up_list != NULL)
 		upstream_share(up);
-	/* Hold it, or the last exchange would free it inside the loop. */
+	/* Held, or the last exchange would free up inside the loop. */
 	up->up_using++;
 	while (up->up_state == UP_SHARED && h2_has_room(h2) &&
 	    (fl = TAILQ_FIRST(&up->up_waiters)) != NULL &&
@@ -278,7 +278,7 @@ up_tally(struct exchange *ex)
 	ex->ex_out_before = hs->hs_bytes_out;
 }
 
-/* Both directions are complete, and all of ours is sent. */
+/* Whether both directions are complete, and all of ours is sent. */
 static bool
 is_whole(const struct h2_stream *hs)
 {

@@ -191,7 +191,7 @@ upstream_forget_session(struct upstream *up)
 	return up->up_offered;
 }
 
-/* 1 also if it is not known yet. */
+/* True also if nothing is known of the place yet. */
 bool
 place_may_speak_h2(const struct place *pc)
 {

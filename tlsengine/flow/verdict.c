@@ -28,7 +28,7 @@ static struct known	 known[KNOWN_SIZE];
 static struct flow	*asked[ASKS_SIZE];
 static uint32_t		 last_ask;
 
-/* Who asks has a credit, so that verdict_ask() always finds a bucket. */
+/* A flow that asks has a credit, so verdict_ask() always finds a bucket. */
 _Static_assert(CREDIT_MAX < ASKS_SIZE, "a free bucket for each question");
 
 /* A reload has every request asked about again, more than policyd reads. */

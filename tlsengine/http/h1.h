@@ -117,7 +117,7 @@ struct h1_head {
 	int		 hd_status;		/* 100 to 999 */
 	struct h1_str	 hd_reason;		/* may be empty */
 
-	/* Both. */
+	/* Requests and responses. */
 	enum h1_framing	 hd_framing;
 	uint64_t	 hd_length;
 	int		 hd_has_length;		/* Content-Length was there; in

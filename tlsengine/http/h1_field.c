@@ -93,7 +93,7 @@ static const char *const	 reroutes[] = {
 	"x-waws-unencoded-url",
 };
 
-/* Not in trailers, besides the known names and reroutes. */
+/* Fields refused in trailers, besides the known names and reroutes. */
 static const char *const	 no_trailer[] = {
 	"age", "authentication-info", "authorization", "cache-control",
 	"content-encoding", "content-range", "content-type", "cookie",

@@ -105,7 +105,7 @@ struct h2_stream {
 	int32_t			 hs_id;
 	struct exchange		*hs_ex;		/* NULL: over, drains */
 	char			*hs_text;	/* of the head, as HTTP/1 */
-	bool			 hs_headed;	/* its final head has come */
+	bool			 hs_headed;	/* the final head has come */
 	uint64_t		 hs_due;	/* ms; 0: nothing is */
 
 	/* Received, to be passed on. */
@@ -115,13 +115,13 @@ struct h2_stream {
 	uint64_t		 hs_left;	/* of a declared body length */
 	uint64_t		 hs_wasted;	/* after the answer */
 	bool			 hs_in_end;	/* END_STREAM has come */
-	bool			 hs_in_told;	/* and the owner knows */
+	bool			 hs_in_told;	/* the owner knows of the end */
 	struct h1_field		*hs_in_fields;	/* trailers */
 	size_t			 hs_in_nfields;
 
 	/* To be sent. */
 	TAILQ_ENTRY(h2_stream)	 hs_turn;	/* ready, starved or ending */
-	struct h2_streams	*hs_waits;	/* which of them */
+	struct h2_streams	*hs_waits;	/* the list of hs_turn */
 	int64_t			 hs_out_window;
 	unsigned char		*hs_out;	/* NULL while empty */
 	size_t			 hs_outpos;
@@ -129,7 +129,7 @@ struct h2_stream {
 	bool			 hs_out_full;	/* the source waits for room */
 	bool			 hs_out_direct;	/* the room is the io's */
 	bool			 hs_out_end;	/* nothing will be added */
-	bool			 hs_ended;	/* and END_STREAM is out */
+	bool			 hs_ended;	/* END_STREAM is out */
 	struct h1_field		*hs_out_fields;	/* trailers */
 	size_t			 hs_out_nfields;
 
@@ -169,7 +169,7 @@ struct h2_ops {
 };
 
 struct h2 {
-	TAILQ_ENTRY(h2)		 h2_entry;	/* of those with news */
+	TAILQ_ENTRY(h2)		 h2_entry;	/* h2s to be sent this turn */
 	struct io		*h2_io;
 	const struct h2_ops	*h2_ops;
 	void			*h2_owner;
@@ -177,25 +177,25 @@ struct h2 {
 	bool			 h2_inside;	/* streams stay till we leave */
 	bool			 h2_dead;
 	bool			 h2_dirty;	/* to be sent this turn */
-	bool			 h2_abused;	/* that is why */
+	bool			 h2_abused;	/* h2_why is abuse */
 	const char		*h2_why;	/* on_broken is due */
 
 	struct h2_streams	 h2_streams;
 	struct h2_streams	 h2_graves;
 	LIST_HEAD(, h2_stream)	 h2_table[H2_BUCKETS];
 	unsigned int		 h2_nstreams;
-	unsigned int		 h2_nopen;	/* that the peer knows of */
-	int32_t			 h2_last;	/* that a client has opened */
+	unsigned int		 h2_nopen;	/* streams the peer knows */
+	int32_t			 h2_last;	/* stream a client opened */
 	struct timer		 h2_timer;	/* of the first deadline */
 
 	/* Receiving. */
 	size_t			 h2_preface;	/* bytes of it so far */
-	bool			 h2_settled;	/* its settings have come */
-	bool			 h2_parting;	/* and its goodbye */
+	bool			 h2_settled;	/* the peer's settings came */
+	bool			 h2_parting;	/* the peer's goodbye came */
 	unsigned char		*h2_held;	/* of a frame, not whole */
 	size_t			 h2_heldlen;
 	struct h2_frame		 h2_frame;	/* DATA, or what is skipped */
-	uint32_t		 h2_left;	/* of that */
+	uint32_t		 h2_left;	/* bytes of h2_frame */
 	uint32_t		 h2_padding;	/* behind it */
 	struct h2_stream	*h2_data_of;	/* whose it is, if anybody's */
 	unsigned char		*h2_block;	/* of a head in many frames */
@@ -231,7 +231,7 @@ struct h2 {
 	uint64_t		 h2_nuisance;	/* see h2_annoyed() */
 	uint64_t		 h2_nuisance_ms;
 	uint64_t		 h2_paid;	/* frames that are allowed */
-	uint64_t		 h2_updates;	/* and updates of windows */
+	uint64_t		 h2_updates;	/* of windows, allowed */
 };
 
 /* NULL if memory is short.  The io must be secured or plain and ready. */
@@ -239,12 +239,12 @@ struct h2	*h2_new(struct io *, bool server, const struct h2_ops *,
 		    void *owner);
 /* No callback comes any more; streams are freed, their exchanges not told. */
 void		 h2_close(struct h2 *);
-/* After h2_close(), outside of all callbacks. */
+/* Frees what h2_close() has left; not inside a callback. */
 void		 h2_free(struct h2 *);
 
-/* From io_ops: bytes are there (false: and it was closed over them). */
+/* From io_ops: bytes are there.  False: they ended the connection. */
 bool		 h2_read(struct h2 *);
-/* Likewise, of bytes that were read before this was known for HTTP/2. */
+/* As h2_read(), of bytes that were read before HTTP/2 was known. */
 bool		 h2_read_ahead(struct h2 *, const unsigned char *, size_t);
 /* From io_ops: there is room to send. */
 void		 h2_send(struct h2 *);
@@ -332,7 +332,7 @@ void		 h2_stream_idle(struct h2_stream *);
 bool		 h2_crowded(void);
 struct h2_stream *h2_stream_new(struct h2 *, int32_t);
 struct h2_stream *h2_stream_find(struct h2 *, int32_t);
-/* Neither side says anything more on it. */
+/* Close a stream: neither side says anything more on it. */
 void		 h2_stream_close(struct h2_stream *, uint32_t code);
 void		 h2_stream_fail(struct h2_stream *, uint32_t code);
 void		 h2_stream_gone(struct h2_stream *);

@@ -14,7 +14,7 @@
 #define NUISANCE_PER_S	40
 
 /*
- * Some may go with what has a meaning: with each head and each DATA frame,
+ * Some such frames go with what has a meaning: each head and each DATA frame,
  * either way.  There are browsers that test us with frames of no known type,
  * and gRPC pings with every message.
  */

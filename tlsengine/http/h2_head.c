@@ -79,7 +79,7 @@ h2_head_begin(struct h2_head *hh, enum h2_kind kind, char *buf, size_t size)
 	hh->hh_begun = kind == H2_TRAILERS;
 }
 
-/* With a limit on lines, so that joining cookies costs little. */
+/* Append a line; their number is limited, so that joining cookies is cheap. */
 static int
 put_line(struct h2_head *hh, int class, const char *name, size_t nlen,
     const char *value, size_t vlen)
@@ -161,8 +161,8 @@ check_pseudo(struct h2_head *hh, int i, const struct hpack_field *hp)
 }
 
 /*
- * They come in any order, so they wait at the far end of the buffer until the
- * first field shows that there are no more.
+ * Pseudo fields come in any order, so they wait at the far end of the buffer
+ * until the first other field shows that there are no more.
  */
 static int
 pseudo_field(struct h2_head *hh, const struct hpack_field *hp)
@@ -313,7 +313,7 @@ check_value(struct h2_head *hh, const struct hpack_field *hp)
 	    h1_value_span(value, value + vlen) != value + vlen)
 		return refuse(hh, 400, "control character in field");
 	*hp->hp_value_memo = 1;
-	/* Only of requests: origins send blanks, and trim() drops them. */
+	/* Blanks cost a request its life; trim() drops those of origins. */
 	if (hh->hh_kind == H2_REQUEST &&
 	    (h1_is_blank(value[0]) || h1_is_blank(value[vlen - 1])))
 		return refuse(hh, 400, "space around field value");

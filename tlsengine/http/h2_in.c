@@ -41,7 +41,7 @@ static unsigned int	 npieces;
 
 /* ---- windows ------------------------------------------------------------- */
 
-/* In steps of half a window: often enough, and few frames. */
+/* The window opens by halves: often enough, and few frames. */
 void
 h2_consumed(struct h2 *h2, size_t n)
 {

@@ -286,7 +286,7 @@ data_begin(struct h2 *h2, const struct h2_frame *fr, uint32_t pad)
 		data_end(h2);
 }
 
-/* Some of a frame that is passed on as it comes, or of one to be skipped. */
+/* Take part of a DATA frame, or of a frame that is skipped. */
 static size_t
 take_rest(struct h2 *h2, const unsigned char *p, size_t len)
 {

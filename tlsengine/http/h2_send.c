@@ -399,8 +399,8 @@ put_streams(struct h2 *h2)
 }
 
 /*
- * One that a client has had all of counts as open until that can have reached
- * it: or one that does not read could have us queue any number of answers.
+ * A stream whose answer is queued counts as open until the queue is out:
+ * otherwise a client that reads nothing could have us queue any number of them.
  */
 static struct h2_stream *
 next_ending(struct h2 *h2)

@@ -46,8 +46,8 @@ struct hpack_decoder {
 void	 hpack_decoder_init(struct hpack_decoder *);
 void	 hpack_decoder_free(struct hpack_decoder *);
 /*
- * One whole block.  -1 is a COMPRESSION_ERROR, also if memory is short: the
- * connection is lost, though fields were handed out.  The callback must not
+ * Decode one whole block.  -1 is a COMPRESSION_ERROR, also if memory is short:
+ * the connection is lost, though fields were handed out.  The callback must not
  * decode another block.
  */
 int	 hpack_decode(struct hpack_decoder *, const void *, size_t,

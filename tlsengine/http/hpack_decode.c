@@ -156,7 +156,7 @@ get_integer(struct block *b, int bits, size_t *n)
 	return -1;
 }
 
-/* In place, or in the scratch buffer if it has to be decoded. */
+/* A string, in place or, if Huffman coded, in the scratch buffer. */
 static int
 get_string(struct block *b, const char **s, size_t *len)
 {

@@ -67,7 +67,7 @@ static uint32_t	 limits[BITS_MAX];
 static uint32_t	 offsets[BITS_MAX + 1];
 static uint8_t	 symbols[EOS];
 
-/* One or two symbols and the bits of both; none if even one is longer. */
+/* The one or two symbols that an index begins with; none: a longer code. */
 static struct pair {
 	uint8_t	 p_symbols[2];
 	uint8_t	 p_n;

@@ -24,7 +24,7 @@
 _Static_assert(BASE64(NONCE_LEN) == WEBSOCKET_KEY &&
     BASE64(SHA1_LEN) == WEBSOCKET_ACCEPT, "lengths of key and proof");
 
-/* In lower case, for h1_equal() and for HTTP/2. */
+/* Names of fields are in lower case, for h1_equal() and for HTTP/2. */
 static const char	 key_name[] = "sec-websocket-key";
 static const char	 accept_name[] = "sec-websocket-accept";
 

@@ -41,8 +41,8 @@ struct io_ops {
 };
 
 struct io {
-	TAILQ_ENTRY(io)		 io_entry;	/* of those with news */
-	TAILQ_ENTRY(io)		 io_later;	/* of those with more to read */
+	TAILQ_ENTRY(io)		 io_entry;	/* ios with bytes to send */
+	TAILQ_ENTRY(io)		 io_later;	/* ios with more to read */
 	TAILQ_ENTRY(io)		 io_next_held;
 	int			 io_fd;
 	SSL			*io_ssl;	/* NULL: in the clear */
@@ -54,7 +54,7 @@ struct io {
 	bool			 io_paused;	/* the owner has no room */
 	bool			 io_held;	/* see io_take() */
 	bool			 io_eof;	/* the peer will send no more */
-	bool			 io_closed;	/* and has said so itself */
+	bool			 io_closed;	/* io_eof was no cut */
 	bool			 io_broken;
 	const char		*io_why;	/* constant text */
 	bool			 io_full;	/* passed IO_OUT_LOW upwards */
@@ -96,7 +96,7 @@ int	 io_secure(struct io *, SSL *, void *, size_t);
 bool	 io_takes_name(const char *, size_t);
 
 /*
- * One that has had its share of a turn goes on in the next: on_read is called
+ * An io that has had its share of a turn goes on in the next: on_read is called
  * after all others were looked at.
  */
 #define IO_SHARE	16	/* reads in one turn */
@@ -136,7 +136,7 @@ void	 io_flush(struct io *);
 void	 io_push(struct io *);
 /* Bytes to be sent, plain or sealed. */
 size_t	 io_waiting(const struct io *);
-/* All is out; for a connection that ends after its last answer. */
+/* Whether nothing waits to be sent: a connection may end now. */
 bool	 io_empty(const struct io *);
 /* Tell the peer that no more will come. */
 void	 io_finish(struct io *);

@@ -244,7 +244,7 @@ io_alert_of_library(struct io *io)
 }
 
 /*
- * One step of it, and all that is to be said for that in one piece.  LibreSSL
+ * One step of a handshake, and all that it has to send in one piece.  LibreSSL
  * writes message by message; a client that rejects our CA may then close with
  * the rest unread, and the reset overtakes the alert that says why.
  */

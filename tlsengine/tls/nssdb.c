@@ -67,7 +67,7 @@ enum column {
 	CODE_SIGNING, EMAIL_PROTECTION, STEP_UP_APPROVED, SHA1_HASH, NCOLUMNS
 };
 
-/* Those, and all others that NSS may want to write. */
+/* Columns of the table: the above, and all that NSS may want to write. */
 static const char	columns[] =
 	" (id INTEGER PRIMARY KEY ON CONFLICT ABORT, a0, a1, a2, a3, a11, a80,"
 	" a81, a82, a101, a102, a170, ace536358, ace536359, ace53635a,"

@@ -53,7 +53,7 @@ sslmem_free(void *p, const char *file, int line)
 		free(p);
 }
 
-/* Before anything else of the library's is called. */
+/* libcrypto takes these only before its first allocation. */
 void
 sslmem_init(void)
 {
