@@ -50,8 +50,8 @@ answer_error(const char *code, const char *message, size_t len)
 const char *
 answer_end(size_t *len)
 {
-	static const char	 internal[] = "{\"error\":{\"code\":"
-	    "\"internal\",\"message\":\"the answer cannot be written\"}}";
+	static const char	 internal[] = "{\"error\":{\"code\":\""
+	    CODE_INTERNAL "\",\"message\":\"the answer cannot be written\"}}";
 	const char		*body;
 
 	while (writer.jw_depth > 0 && jsonw_error(&writer) == NULL)

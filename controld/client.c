@@ -258,7 +258,7 @@ client_too_long(struct client *cl)
 	const char			*body;
 	size_t				 len;
 
-	answer_error("too_long", why, sizeof(why) - 1);
+	answer_error(CODE_TOO_LONG, why, sizeof(why) - 1);
 	body = answer_end(&len);
 	client_send(cl, &none, body, len);
 	client_hang_up(cl);

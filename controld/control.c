@@ -18,9 +18,9 @@
 #define PEERS_MAX	64	/* of which the parent is asked at a time */
 #define PAUSE_MS	250
 
-static const char	 too_many[] = "{\"id\":null,\"error\":{\"code\":"
-    "\"too_many_clients\",\"message\":\"all connections that 'limit clients' "
-    "permits are in use\"}}\n";
+static const char	 too_many[] = "{\"id\":null,\"error\":{\"code\":\""
+    CODE_TOO_MANY_CLIENTS "\",\"message\":\"all connections that 'limit "
+    "clients' permits are in use\"}}\n";
 
 static unsigned int	 peers;		/* the parent is being asked */
 static struct event	 pause_timer;

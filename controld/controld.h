@@ -22,6 +22,7 @@
 #include <event2/event_struct.h>
 
 #include "child.h"
+#include "codes.h"
 #include "ipc.h"
 #include "jsonput.h"
 #include "jsonw.h"

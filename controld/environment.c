@@ -58,14 +58,14 @@ request_environment(struct request *rq, char *names, size_t size)
 	names[0] = '\0';
 	cJSON_ArrayForEach(item, list) {
 		if ((why = name_variable_error(item->valuestring)) != NULL)
-			return request_fail(rq, "bad_request",
+			return request_fail(rq, CODE_BAD_REQUEST,
 			    "environment: \"%.64s\": %s", item->valuestring,
 			    why);
 		n = strlen(item->valuestring);
 		if (len + (len > 0) + n >= size)
-			return request_fail(rq, "bad_request", "environment: "
-			    "the names have more than %zu bytes in all",
-			    size - 1);
+			return request_fail(rq, CODE_BAD_REQUEST,
+			    "environment: the names have more than %zu bytes "
+			    "in all", size - 1);
 		if (len > 0)
 			names[len++] = ' ';
 		memcpy(names + len, item->valuestring, n + 1);

@@ -26,8 +26,8 @@ read_scheme(struct request *rq, uint8_t *scheme)
 	int		 n = url_scheme_find(text);
 
 	if (n != URL_HTTP && n != URL_HTTPS)
-		return request_fail(rq, "bad_request", "scheme: wanted https "
-		    "or http, not \"%.64s\"", text);
+		return request_fail(rq, CODE_BAD_REQUEST, "scheme: wanted "
+		    "https or http, not \"%.64s\"", text);
 	*scheme = n;
 	return 0;
 }
@@ -45,13 +45,13 @@ read_subject(struct request *rq, struct msg_inquiry_ask *ma)
 	if (read_scheme(rq, &ma->scheme) == -1)
 		return -1;
 	if (port < 1 || port > UINT16_MAX)
-		return request_fail(rq, "bad_request",
+		return request_fail(rq, CODE_BAD_REQUEST,
 		    "port: wanted 1 to 65535");
 	ma->port = (uint16_t)port;
 	if ((why = canon_fault(ma->host, ma->method, ma->path)) != NULL)
-		return request_fail(rq, "bad_request", "%s", why);
+		return request_fail(rq, CODE_BAD_REQUEST, "%s", why);
 	if (strlen(ma->method) > METHOD_LEN)
-		return request_fail(rq, "bad_request",
+		return request_fail(rq, CODE_BAD_REQUEST,
 		    "method: at most %d bytes", METHOD_LEN);
 	return 0;
 }
@@ -90,12 +90,12 @@ op_decider_ask(struct client *cl, struct request *rq)
 	struct waiter	*wt;
 
 	if (strlen(name) > NAME_LEN)
-		return request_fail(rq, "unknown_decider",
+		return request_fail(rq, CODE_UNKNOWN_DECIDER,
 		    "there is no decider \"%.64s\"", name);
 	if (read_subject(rq, &m.inquiry_ask) == -1)
 		return -1;
 	if (inquiries >= INQUIRIES_MAX)
-		return request_fail(rq, "busy", "too much is being asked");
+		return request_fail(rq, CODE_BUSY, "too much is being asked");
 	if ((wt = waiter_new(cl, WAIT_INQUIRY, &rq->rq_id)) == NULL)
 		return 0;
 	waiter_about(wt, name, strlen(name));
@@ -112,19 +112,19 @@ tell_refused(struct waiter *wt, enum inquiry_result result)
 {
 	switch (result) {
 	case INQUIRY_UNKNOWN:
-		waiter_error(wt, "unknown_decider",
+		waiter_error(wt, CODE_UNKNOWN_DECIDER,
 		    "there is no decider \"%s\"", wt->wt_text);
 		break;
 	case INQUIRY_PERSON:
-		waiter_error(wt, "bad_request", "decider \"%s\" is a person",
+		waiter_error(wt, CODE_BAD_REQUEST, "decider \"%s\" is a person",
 		    wt->wt_text);
 		break;
 	case INQUIRY_TOO_LONG:
-		waiter_error(wt, "too_much", "the question is longer than %d "
-		    "bytes", QUESTION_LEN);
+		waiter_error(wt, CODE_TOO_MUCH, "the question is longer than "
+		    "%d bytes", QUESTION_LEN);
 		break;
 	default:
-		waiter_error(wt, "busy", "too much is being asked");
+		waiter_error(wt, CODE_BUSY, "too much is being asked");
 		break;
 	}
 }

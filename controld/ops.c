@@ -51,8 +51,8 @@ op_check(struct request *rq, const struct op *op)
 	if (request_check(rq, op->op_fields) == 0)
 		return 0;
 	if (rq->rq_stray != NULL && op_field_exists(rq->rq_stray))
-		return request_fail(rq, "bad_request", "%s: not a field of %s",
-		    rq->rq_stray, op->op_name);
+		return request_fail(rq, CODE_BAD_REQUEST,
+		    "%s: not a field of %s", rq->rq_stray, op->op_name);
 	return -1;
 }
 
@@ -60,12 +60,12 @@ static int
 op_permitted(struct client *cl, struct request *rq, const struct op *op)
 {
 	if (cl->cl_read_only && !(op->op_flags & OP_READ_ONLY))
-		return request_fail(rq, "not_permitted",
+		return request_fail(rq, CODE_NOT_PERMITTED,
 		    "%s: not on the read-only socket", op->op_name);
 	if (op_check(rq, op) == -1)
 		return -1;
 	if (!(op->op_flags & OP_PASSED) && passed_any(&cl->cl_passed))
-		return request_fail(rq, "bad_request",
+		return request_fail(rq, CODE_BAD_REQUEST,
 		    "%s: it takes no descriptor", op->op_name);
 	return 0;
 }
@@ -77,7 +77,7 @@ op_run(struct client *cl, struct request *rq)
 	const struct op	*op;
 
 	if ((op = op_find(request_op(rq))) == NULL)
-		return request_fail(rq, "unknown_op",
+		return request_fail(rq, CODE_UNKNOWN_OP,
 		    "%.64s: no such operation", request_op(rq));
 	if (op_permitted(cl, rq, op) == -1)
 		return -1;
@@ -186,9 +186,9 @@ int
 controld_parent_reload_done(struct ipc *ip, const union msg *m)
 {
 	static const char *const	 codes[RELOAD_RESULT_MAX] = {
-		[RELOAD_BAD_CONF] = "bad_configuration",
-		[RELOAD_REFUSED] = "reload_refused",
-		[RELOAD_BUSY] = "busy",
+		[RELOAD_BAD_CONF] = CODE_BAD_CONFIGURATION,
+		[RELOAD_REFUSED] = CODE_RELOAD_REFUSED,
+		[RELOAD_BUSY] = CODE_BUSY,
 	};
 	const struct msg_reload_done	*md = &m->reload_done;
 	struct jsonw			*w;

@@ -18,7 +18,7 @@ read_session(struct request *rq, const char **name)
 	if (request_session(rq, name) == -1)
 		return -1;
 	if (session_find(*name) == NULL)
-		return request_fail(rq, "unknown_session",
+		return request_fail(rq, CODE_UNKNOWN_SESSION,
 		    "there is no session %s", *name);
 	return 0;
 }
@@ -29,7 +29,7 @@ known(struct waiter *wt, const struct msg_control_done *md)
 {
 	if (md->result != CONTROL_NONE)
 		return 1;
-	waiter_error(wt, "unknown_session", "there is no session %s",
+	waiter_error(wt, CODE_UNKNOWN_SESSION, "there is no session %s",
 	    wt->wt_text);
 	return 0;
 }
@@ -71,7 +71,7 @@ tell_metadata(struct waiter *wt, const struct msg_control_done *md)
 	if (!known(wt, md))
 		return;
 	if (md->result == CONTROL_TOO_MUCH) {
-		waiter_error(wt, "too_much", "metadata: at most %d entries "
+		waiter_error(wt, CODE_TOO_MUCH, "metadata: at most %d entries "
 		    "and %d bytes as JSON", METADATA_MAX, METADATA_LEN);
 		return;
 	}
@@ -115,7 +115,7 @@ op_session_metadata(struct client *cl, struct request *rq)
 		return -1;
 	if (pack_metadata(request_field(rq, "metadata"), pairs,
 	    sizeof(pairs), &len) == -1)
-		return request_fail(rq, "too_much", "metadata: at most %d "
+		return request_fail(rq, CODE_TOO_MUCH, "metadata: at most %d "
 		    "entries and %d bytes as JSON", METADATA_MAX,
 		    METADATA_LEN);
 	if ((wt = errand_new(cl, rq, tell_metadata)) == NULL)

@@ -207,7 +207,7 @@ unknown_session(const char *name)
 	char	 text[NAME_LEN + 32];
 
 	snprintf(text, sizeof(text), "there is no session %s", name);
-	answer_error("unknown_session", text, strlen(text));
+	answer_error(CODE_UNKNOWN_SESSION, text, strlen(text));
 }
 
 static void
@@ -318,8 +318,8 @@ static void
 tell_answered(struct waiter *wt, const struct msg_control_done *md)
 {
 	if (md->result != CONTROL_OK) {
-		waiter_error(wt, "no_such_question", "there is no question %s "
-		    "that waits for a person", wt->wt_text);
+		waiter_error(wt, CODE_NO_SUCH_QUESTION, "there is no question "
+		    "%s that waits for a person", wt->wt_text);
 		return;
 	}
 	put_bool(answer_ok(), "remembered", md->count != 0);
@@ -338,10 +338,10 @@ op_pending_answer(struct client *cl, struct request *rq)
 	int		 allow = strcmp(decision, "allow") == 0;
 
 	if (!allow && strcmp(decision, "deny") != 0)
-		return request_fail(rq, "bad_request", "decision: wanted allow "
-		    "or deny, not \"%.64s\"", decision);
+		return request_fail(rq, CODE_BAD_REQUEST, "decision: wanted "
+		    "allow or deny, not \"%.64s\"", decision);
 	if ((id = read_question(text)) == 0)
-		return request_fail(rq, "no_such_question", "there is no "
+		return request_fail(rq, CODE_NO_SUCH_QUESTION, "there is no "
 		    "question %.64s that waits for a person", text);
 	if ((wt = errand_new(cl, rq, tell_answered)) == NULL)
 		return 0;
@@ -363,7 +363,7 @@ read_session(struct request *rq, const char **name)
 	if (request_session(rq, name) == -1)
 		return -1;
 	if (**name != '\0' && session_find(*name) == NULL)
-		return request_fail(rq, "unknown_session",
+		return request_fail(rq, CODE_UNKNOWN_SESSION,
 		    "there is no session %s", *name);
 	return 0;
 }
@@ -405,7 +405,7 @@ op_cache_clear(struct client *cl, struct request *rq)
 		return -1;
 	if (request_has(rq, "host") && hostname_canon(host,
 	    strlen(host), canon, sizeof(canon), NULL) == -1)
-		return request_fail(rq, "bad_request",
+		return request_fail(rq, CODE_BAD_REQUEST,
 		    "host: \"%.64s\" is no host name", host);
 	if ((wt = errand_new(cl, rq, tell_cleared)) == NULL)
 		return 0;

@@ -104,7 +104,7 @@ request_fail(struct request *rq, const char *code, const char *fmt, ...)
 static int
 fail_type(struct request *rq, const char *name, enum field_type type)
 {
-	return request_fail(rq, "bad_request", "%s: wanted %s", name,
+	return request_fail(rq, CODE_BAD_REQUEST, "%s: wanted %s", name,
 	    types[type].wanted);
 }
 
@@ -132,7 +132,7 @@ static int
 bad_json(struct request *rq, const char *why)
 {
 	rq->rq_hangup = 1;
-	return request_fail(rq, "bad_json", "%s", why);
+	return request_fail(rq, CODE_BAD_JSON, "%s", why);
 }
 
 static int
@@ -156,7 +156,7 @@ parse_json(struct request *rq, const char *line, size_t len)
 static int
 fail_twice(struct request *rq, const char *name)
 {
-	return request_fail(rq, "bad_request", "%s: given twice", name);
+	return request_fail(rq, CODE_BAD_REQUEST, "%s: given twice", name);
 }
 
 /* The fields that every operation has; the others wait for request_check(). */
@@ -265,7 +265,7 @@ request_check(struct request *rq, const struct field *fields)
 	if (rq->rq_twice != NULL)
 		return fail_twice(rq, rq->rq_twice);
 	if (rq->rq_stray != NULL)
-		return request_fail(rq, "bad_request",
+		return request_fail(rq, CODE_BAD_REQUEST,
 		    "%.64s: no such field", rq->rq_stray);
 	for (i = 0; i < field_count(fields); i++) {
 		if (rq->rq_values[i] == NULL && !fields[i].fi_must)
@@ -336,7 +336,7 @@ request_name(struct request *rq, const char *field, const char **name)
 
 	*name = request_text(rq, field);
 	if (request_has(rq, field) && (why = name_error(*name)) != NULL)
-		return request_fail(rq, "bad_request", "%s: %s", field, why);
+		return request_fail(rq, CODE_BAD_REQUEST, "%s: %s", field, why);
 	return 0;
 }
 
@@ -355,7 +355,7 @@ request_level(struct request *rq, uint8_t *level)
 
 	if ((n = log_level_find(word)) == -1) {
 		words_join(log_level_words, list, sizeof(list));
-		return request_fail(rq, "bad_request", "level: wanted %s, "
+		return request_fail(rq, CODE_BAD_REQUEST, "level: wanted %s, "
 		    "not \"%.64s\"", list, word);
 	}
 	*level = n;
@@ -386,7 +386,7 @@ request_kinds(struct request *rq, uint32_t *kinds)
 	*kinds = 0;
 	cJSON_ArrayForEach(v, request_field(rq, "kinds")) {
 		if ((kind = find_kind(v->valuestring)) == -1)
-			return request_fail(rq, "bad_request",
+			return request_fail(rq, CODE_BAD_REQUEST,
 			    "kinds: no such kind \"%.64s\"", v->valuestring);
 		*kinds |= 1U << kind;
 	}

@@ -39,7 +39,7 @@ run_name(struct request *rq, char *name, size_t size)
 	const char	*given;
 
 	if (request_session(rq, &given) == -1) {
-		rq->rq_code = "bad_session";
+		rq->rq_code = CODE_BAD_SESSION;
 		return -1;
 	}
 	if (*given == '\0') {
@@ -48,7 +48,7 @@ run_name(struct request *rq, char *name, size_t size)
 	}
 	if (session_find(given) != NULL ||
 	    conf_session(conf_candidate, given) != NULL)
-		return request_fail(rq, "session_exists",
+		return request_fail(rq, CODE_SESSION_EXISTS,
 		    "there is a session %s already", given);
 	strlcpy(name, given, size);
 	return 0;
@@ -87,13 +87,13 @@ run_policy(struct request *rq, const char **policy)
 		return -1;
 	if (**policy == '\0') {
 		if (np == NULL || TAILQ_NEXT(np, np_entry) != NULL)
-			return request_fail(rq, "unknown_policy", "policy: "
+			return request_fail(rq, CODE_UNKNOWN_POLICY, "policy: "
 			    "wanted, as there is not exactly one; known are: "
 			    "%s", run_policies());
 		*policy = np->np_name;
 	}
 	if (conf_policy(conf_running, *policy) == NULL)
-		return request_fail(rq, "unknown_policy",
+		return request_fail(rq, CODE_UNKNOWN_POLICY,
 		    "there is no policy %s, known are: %s", *policy,
 		    run_policies());
 	return 0;
@@ -108,8 +108,8 @@ run_deadline(struct request *rq, time_t *deadline)
 
 	if (request_has(rq, "deadline") &&
 	    (given < 1 || given > DEADLINE_MAX_S))
-		return request_fail(rq, "bad_request", "deadline: wanted 1 to "
-		    "%d seconds, not %.0f", DEADLINE_MAX_S, given);
+		return request_fail(rq, CODE_BAD_REQUEST, "deadline: wanted 1 "
+		    "to %d seconds, not %.0f", DEADLINE_MAX_S, given);
 	*deadline = given;
 	return 0;
 }
@@ -130,11 +130,11 @@ op_session_start(struct client *cl, struct request *rq)
 	    request_environment(rq, names, sizeof(names)) == -1)
 		return -1;
 	if (session_count >= conf_running->sl_sessions_max)
-		return request_fail(rq, "too_many_sessions",
+		return request_fail(rq, CODE_TOO_MANY_SESSIONS,
 		    "there are %u sessions, as many as 'limit sessions' "
 		    "permits", session_count);
 	if ((fd = passed_take(&cl->cl_passed)) == -1)
-		return request_fail(rq, "bad_request",
+		return request_fail(rq, CODE_BAD_REQUEST,
 		    "exactly one descriptor has to come with the request");
 	if ((wt = waiter_new(cl, WAIT_START, &rq->rq_id)) == NULL) {
 		close(fd);
@@ -196,7 +196,7 @@ run_failed(struct session *se, const char *why)
 	const char	*body;
 	size_t		 len;
 
-	answer_error("start_failed", why, strlen(why));
+	answer_error(CODE_START_FAILED, why, strlen(why));
 	body = answer_end(&len);
 	tell_all(&se->se_starters, body, len);
 	run_end(se, REASON_ENGINE_DIED);
@@ -256,7 +256,7 @@ op_session_wait(struct client *cl, struct request *rq)
 	if (request_session(rq, &name) == -1)
 		return -1;
 	if ((se = session_find(name)) == NULL || se->se_kind != SESSION_RUN)
-		return request_fail(rq, "unknown_session", "there is no "
+		return request_fail(rq, CODE_UNKNOWN_SESSION, "there is no "
 		    "session %s of a sandbox", name);
 	if ((wt = waiter_new(cl, WAIT_END, &rq->rq_id)) != NULL)
 		waiter_queue(wt, &se->se_waiters);

@@ -129,6 +129,6 @@ void
 survey_fail(struct survey *sv, const char *why)
 {
 	log_warnx("%s: %s", sv->sv_name, why);
-	answer_error("internal", why, strlen(why));
+	answer_error(CODE_INTERNAL, why, strlen(why));
 	survey_finish(sv);
 }

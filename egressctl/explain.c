@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "client.h"
+#include "codes.h"
 #include "egressctl.h"
 #include "show.h"
 
@@ -21,16 +22,16 @@ static const struct {
 	const char	*code;
 	const char	*hint;
 } hints[] = {
-	{ "busy", "a reload is under way; try again" },
-	{ "no_such_question", "it was answered already or has timed out; "
+	{ CODE_BUSY, "a reload is under way; try again" },
+	{ CODE_NO_SUCH_QUESTION, "it was answered already or has timed out; "
 	    "\"egressctl pending\" lists what still waits" },
-	{ "session_exists", "give the session another name with -n" },
-	{ "start_failed", "egressd's log says why" },
-	{ "unknown_policy", "name one of these with -p" },
-	{ "not_permitted", "a read-only socket serves status and events only; "
-	    "use -s to name the other one" },
-	{ "too_many_clients", "wait for another client to leave" },
-	{ "unknown_op", "egressd is older than this egressctl" },
+	{ CODE_SESSION_EXISTS, "give the session another name with -n" },
+	{ CODE_START_FAILED, "egressd's log says why" },
+	{ CODE_UNKNOWN_POLICY, "name one of these with -p" },
+	{ CODE_NOT_PERMITTED, "a read-only socket serves status and events "
+	    "only; use -s to name the other one" },
+	{ CODE_TOO_MANY_CLIENTS, "wait for another client to leave" },
+	{ CODE_UNKNOWN_OP, "egressd is older than this egressctl" },
 };
 
 static void

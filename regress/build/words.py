@@ -13,6 +13,9 @@ from case import Cases  # noqa: E402
 from msgtab import read_header  # noqa: E402
 from reasons import HEADER, REASONS  # noqa: E402
 
+CODES_H = TOP / "common" / "codes.h"
+CODES = set(re.findall(r'#define CODE_\w+\s+"(\w+)"', CODES_H.read_text()))
+
 cases = Cases()
 # Functions and members that take a reason.
 TAKES = re.compile(
@@ -22,6 +25,10 @@ TAKES = re.compile(
     r"session_lose_engine|audit_break)\(([^;{]*)\);|"
     r"(?:pv_reason|ga_reason|th_reason|cn_mismatch|up_why|mismatch|"
     r"\.reason) = ([^;{]*)[;}]")
+
+# What follows is the code of an error on the control socket.
+FAILS = re.compile(r"\b(?:(?:request_fail|waiter_error)\(\w[^,;]*,|"
+                   r"(?:answer|reload)_error\(|rq_code = )\s*([^,;]*)")
 
 
 def sources():
@@ -33,11 +40,11 @@ def sources():
                                     flags=re.S)
 
 
-def documented():
-    """The reasons that egressd.sock(5) lists."""
+def documented(begin):
+    """The words that egressd.sock(5) lists behind this."""
     page, = TOP.glob("*/egressd.sock.5")
     text = page.read_text()
-    text = text[text.index("The first word of a\n.Cm reason\n"):]
+    text = text[text.index(begin):]
     items = re.findall(r"^\.It (?:Cm (.*)|Xo\n((?:\.Cm .*\n)+)\.Xc)$",
                        text[:text.index("\n.El\n")], flags=re.M)
     return re.findall(r"[a-z_]+", " ".join(
@@ -47,7 +54,7 @@ def documented():
 @cases.case
 def reasons_documented():
     """Each once, and none that does not exist."""
-    found = documented()
+    found = documented("The first word of a\n.Cm reason\n")
     assert sorted(found) == sorted(REASONS), set(found) ^ REASONS
 
 
@@ -60,8 +67,7 @@ def reasons_spelt_once():
         for first, second in TAKES.findall(text):
             word = re.search(r'"[a-z_]+[":]', first or second)
             assert not word, f"{name}: {word[0]}"
-        # bad_request is also an error code of the control socket.
-        for word in REASONS - {"bad_request"}:
+        for word in REASONS - CODES:
             assert "_" not in word or not re.search(
                 rf'"{word}[":]', text), f"{name}: \"{word}\""
 
@@ -74,6 +80,37 @@ def reasons_used():
         if name != str(HEADER.relative_to(TOP)):
             given |= set(re.findall(r"\bREASON_(\w+)\b", text))
     assert not {word.upper() for word in REASONS} - given
+
+
+@cases.case
+def codes_documented():
+    """Each once, and none that does not exist."""
+    found = documented("\n.Ss Error codes\n")
+    assert sorted(found) == sorted(CODES), set(found) ^ CODES
+
+
+@cases.case
+def codes_spelt_once():
+    """What control clients are told, and what egressctl says to it."""
+    for name, text in sources():
+        if name == str(CODES_H.relative_to(TOP)):
+            continue
+        for call in FAILS.findall(text):
+            assert re.match(r"CODE_|code\b|codes\[|rq->rq_code\b|const ",
+                            call), f"{name}: {call}"
+        for word in CODES - REASONS:
+            assert "_" not in word or not re.search(
+                rf'"{word}\\?"', text), f"{name}: \"{word}\""
+
+
+@cases.case
+def codes_used():
+    """Each is one that controld gives."""
+    given = set()
+    for name, text in sources():
+        if name.startswith("controld/"):
+            given |= set(re.findall(r"\bCODE_(\w+)\b", text))
+    assert given == {word.upper() for word in CODES}
 
 
 @cases.case

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: ISC */
+
+/*
+ * Codes of errors on the control socket: what a client that is a program acts
+ * by, while the message beside the code is for people.  controld gives them and
+ * egressctl explains them.  egressd.sock(5) has them all, and
+ * regress/build/words.py compares.
+ */
+
+#ifndef CODES_H
+#define CODES_H
+
+/* The request, or the connection that it came by. */
+#define CODE_BAD_JSON		"bad_json"
+#define CODE_BAD_REQUEST	"bad_request"
+#define CODE_NOT_PERMITTED	"not_permitted"
+#define CODE_TOO_LONG		"too_long"
+#define CODE_TOO_MANY_CLIENTS	"too_many_clients"
+#define CODE_TOO_MUCH		"too_much"
+#define CODE_UNKNOWN_OP		"unknown_op"
+
+/* What it names. */
+#define CODE_BAD_SESSION	"bad_session"
+#define CODE_NO_SUCH_QUESTION	"no_such_question"
+#define CODE_SESSION_EXISTS	"session_exists"
+#define CODE_UNKNOWN_DECIDER	"unknown_decider"
+#define CODE_UNKNOWN_POLICY	"unknown_policy"
+#define CODE_UNKNOWN_SESSION	"unknown_session"
+
+/* The daemon: it will not now, or cannot. */
+#define CODE_BAD_CONFIGURATION	"bad_configuration"
+#define CODE_BUSY		"busy"
+#define CODE_INTERNAL		"internal"
+#define CODE_RELOAD_REFUSED	"reload_refused"
+#define CODE_START_FAILED	"start_failed"
+#define CODE_TOO_MANY_SESSIONS	"too_many_sessions"
+
+#endif /* CODES_H */
