@@ -334,8 +334,8 @@ uint32_t	 waiter_cookie(void);
 /*
  * survey.c: what is asked of others for several clients at once.  A request
  * that comes while a survey runs waits for the next one, so that no answer is
- * older than its question; and however many ask, there are at most
- * SURVEY_RATE surveys in any second.
+ * older than its question, and so does one that comes while the answer is late;
+ * and however many ask, there are at most SURVEY_RATE surveys in any second.
  */
 #define SURVEY_RATE		10
 #define SURVEY_TIMEOUT_S	5

@@ -4,26 +4,14 @@
  * controld: surveys.  However many clients ask, and however often, policyd and
  * the others are asked for one survey at a time and for no more than so many
  * in a second: a crowd of clients costs them little more than one client does.
+ * Clients do not wait for longer than SURVEY_TIMEOUT_S; a survey does, until it
+ * is answered, or questions would pile up before a process that is slow.
  */
 
 #include <string.h>
 
 #include "clock.h"
 #include "controld.h"
-
-static void	 survey_next(struct survey *);
-
-static void
-survey_on_timer(evutil_socket_t fd, short what, void *arg)
-{
-	struct survey	*sv = arg;
-
-	(void)fd, (void)what;
-	if (sv->sv_cookie != 0)
-		survey_fail(sv, sv->sv_late());
-	else
-		survey_next(sv);
-}
 
 static void
 survey_timer(struct survey *sv, uint64_t ms)
@@ -34,6 +22,29 @@ survey_timer(struct survey *sv, uint64_t ms)
 	if (evtimer_add(&sv->sv_timer, &tv) == -1)
 		log_warnx("%s: no timer, an answer may take long",
 		    sv->sv_name);
+}
+
+/* All of a queue get the answer that was just written. */
+static void
+survey_tell(struct waiters *queue)
+{
+	struct waiter	*wt;
+	const char	*body;
+	size_t		 len;
+
+	body = answer_end(&len);
+	while ((wt = TAILQ_FIRST(queue)) != NULL)
+		waiter_answer(wt, body, len);
+}
+
+static void
+survey_refuse(const struct survey *sv, struct waiters *queue, const char *why)
+{
+	if (TAILQ_EMPTY(queue))
+		return;
+	log_warnx("%s: %s", sv->sv_name, why);
+	answer_error(CODE_INTERNAL, why, strlen(why));
+	survey_tell(queue);
 }
 
 /* How long until one more is within the rate, in ms; 0: now. */
@@ -89,6 +100,22 @@ survey_next(struct survey *sv)
 	sv->sv_ask(TAILQ_FIRST(&sv->sv_asking));
 }
 
+/* Those who have come since wait as long again, for a survey of their own. */
+static void
+survey_on_timer(evutil_socket_t fd, short what, void *arg)
+{
+	struct survey	*sv = arg;
+
+	(void)fd, (void)what;
+	if (sv->sv_cookie == 0) {
+		survey_next(sv);
+		return;
+	}
+	survey_refuse(sv, TAILQ_EMPTY(&sv->sv_asking) ? &sv->sv_waiting :
+	    &sv->sv_asking, sv->sv_late());
+	survey_timer(sv, SURVEY_TIMEOUT_S * 1000);
+}
+
 void
 survey_join(struct survey *sv, struct waiter *wt)
 {
@@ -102,33 +129,26 @@ survey_join(struct survey *sv, struct waiter *wt)
 	survey_next(sv);
 }
 
-/* Is this about the survey that runs?  One that was late is given up. */
+/* Is this about the survey that runs? */
 int
 survey_is(const struct survey *sv, uint32_t cookie)
 {
 	return cookie != 0 && sv->sv_cookie == cookie;
 }
 
-/* All that the survey was for get the answer that was just written. */
+/* The survey is answered; whom it was late for has had an error. */
 void
 survey_finish(struct survey *sv)
 {
-	struct waiter	*wt;
-	const char	*body;
-	size_t		 len;
-
-	body = answer_end(&len);
-	while ((wt = TAILQ_FIRST(&sv->sv_asking)) != NULL)
-		waiter_answer(wt, body, len);
+	survey_tell(&sv->sv_asking);
 	evtimer_del(&sv->sv_timer);
 	sv->sv_cookie = 0;
 	survey_next(sv);
 }
 
+/* Nothing comes of the survey; what is still to be answered is waited for. */
 void
 survey_fail(struct survey *sv, const char *why)
 {
-	log_warnx("%s: %s", sv->sv_name, why);
-	answer_error(CODE_INTERNAL, why, strlen(why));
-	survey_finish(sv);
+	survey_refuse(sv, &sv->sv_asking, why);
 }

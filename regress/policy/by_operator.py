@@ -286,10 +286,7 @@ def credit():
         cookies = [controld.policyd.receive("CACHE_CLEAR")["cookie"]
                    for _ in range(ERRANDS)]
         controld.environment()
-        controld.policyd.sock.setblocking(False)
-        with contextlib.suppress(BlockingIOError):
-            raise AssertionError(controld.policyd.next())
-        controld.policyd.sock.settimeout(20)
+        nothing_more(controld.policyd)
         # Also who has gone has used its credit.
         clients.pop(0).sock.close()
         controld.environment()
@@ -345,6 +342,67 @@ def policyd_is_silent():
             "code": "internal", "message": "policyd does not answer"})
         assert time.monotonic() - start > 4
         controld.environment()
+
+
+def late(client):
+    same(client.answer()["error"], {
+        "code": "internal", "message": "policyd does not answer"})
+
+
+def nothing_more(channel):
+    """controld has said nothing but what was read already."""
+    channel.sock.setblocking(False)
+    with contextlib.suppress(BlockingIOError):
+        raise AssertionError(channel.next())
+    channel.sock.settimeout(20)
+
+
+@cases.case
+def list_is_late():
+    """It is not asked for again before it has come, and comes to nobody: who
+    asked meanwhile has a newer one."""
+    with Alone() as controld:
+        first, second = Client(controld), Client(controld)
+        first.send("pending.list")
+        cookie = controld.policyd.receive("LIST_ASK")["cookie"]
+        late(first)
+        first.send("pending.list")
+        second.send("pending.list")
+        late(first)
+        late(second)
+        second.send("pending.list")
+        controld.environment()
+        nothing_more(controld.policyd)
+        controld.policyd.send("LIST_END", cookie=cookie, known=1, version=5)
+        cookie = controld.policyd.receive("LIST_ASK")["cookie"]
+        controld.policyd.send("LIST_END", cookie=cookie, known=1, version=6)
+        same(second.answer()["version"], 6)
+
+
+@cases.case
+def status_is_late():
+    """Likewise of each who has a part in it."""
+    with Alone() as controld:
+        client = Client(controld)
+        client.send("status")
+        cookie = controld.receive("STATUS_ASK")["cookie"]
+        controld.policyd.receive("STATE_ASK")
+        controld.send("STATUS_END", cookie=cookie)
+        late(client)
+        client.send("status")
+        controld.environment()
+        nothing_more(controld)
+        nothing_more(controld.policyd)
+        controld.policyd.send("STATE_END", cookie=cookie)
+        controld.recorder.receive("AUDIT_ASK")
+        controld.recorder.send("AUDIT_STATUS", cookie=cookie)
+        cookie = controld.receive("STATUS_ASK")["cookie"]
+        controld.send("STATUS_END", cookie=cookie, generation=7)
+        controld.policyd.receive("STATE_ASK")
+        controld.policyd.send("STATE_END", cookie=cookie)
+        controld.recorder.receive("AUDIT_ASK")
+        controld.recorder.send("AUDIT_STATUS", cookie=cookie)
+        same(client.answer()["generation"], 7)
 
 
 # ---- a crowd ----
