@@ -173,6 +173,35 @@ reload_ask(const uint32_t *cookie)
 	reload_start(conf, rt);
 }
 
+/*
+ * An engine has taken what it was sent and runs.  One that started meanwhile
+ * has missed a transaction: it takes what is in force before anybody is told.
+ */
+static void
+engine_settle(struct proc *pr)
+{
+	if (pr->pr_generation != d.d_generation) {
+		reload_engine(pr);
+		return;
+	}
+	proc_started(pr);
+	if (pr->pr_session != NULL)
+		session_engine_runs(pr->pr_session);
+}
+
+/* The transaction is over: sessions that were to wait for its end start. */
+static void
+engines_settle(void)
+{
+	struct proc	*pr, *next;
+
+	TAILQ_FOREACH_SAFE(pr, &procs, pr_entry, next)
+		if (pr->pr_role == ROLE_ENGINE && pr->pr_ipc != NULL &&
+		    pr->pr_session != NULL && pr->pr_ipc->ip_state == S_RUN)
+			engine_settle(pr);
+	sessions_start();
+}
+
 static void
 reload_abort(void)
 {
@@ -197,7 +226,7 @@ reload_abort(void)
 	conf_free(tx.tx_conf);
 	reload_answer(tx.tx_asked ? &tx.tx_cookie : NULL, RELOAD_REFUSED,
 	    tx.tx_refusal.text);
-	sessions_start();
+	engines_settle();
 }
 
 /* All ends: what only the configuration on its way has goes too. */
@@ -243,9 +272,19 @@ reload_commit(void)
 	d.d_generation = tx.tx_generation;
 }
 
+/* A sandbox's engine that was not asked because it is starting. */
+static bool
+engine_is_late(const struct proc *pr)
+{
+	return pr->pr_ipc != NULL && pr->pr_session != NULL &&
+	    pr->pr_session->se_policy[0] != '\0' &&
+	    session_policy(d.d_conf, pr->pr_session) != NULL;
+}
+
 /*
  * An engine that was not asked to take this generation has to go, and is
- * waited for: the next configuration may want its addresses.
+ * waited for: the next configuration may want its addresses.  A sandbox's has
+ * none; its session could not start again.
  */
 static bool
 stale_engines_gone(void)
@@ -255,7 +294,8 @@ stale_engines_gone(void)
 
 	TAILQ_FOREACH(pr, &procs, pr_entry)
 		if (pr->pr_role == ROLE_ENGINE &&
-		    pr->pr_generation != d.d_generation) {
+		    pr->pr_generation != d.d_generation &&
+		    !engine_is_late(pr)) {
 			proc_end(pr);
 			gone = false;
 		}
@@ -272,6 +312,7 @@ reload_finish(void)
 		reload_answer(tx.tx_asked ? &tx.tx_cookie : NULL, RELOAD_OK,
 		    "");
 	sessions_follow(d.d_conf);
+	engines_settle();
 	parent_progress();
 }
 
@@ -428,9 +469,9 @@ parent_child_conf_done(struct ipc *ip, const union msg *m)
 	if (wrong_generation(ip, m->generation.generation) == -1)
 		return -1;
 	ip->ip_state = S_RUN;
-	proc_started(pr);
-	if (pr->pr_session != NULL)
-		session_engine_runs(pr->pr_session);
+	/* An engine that started into a transaction waits for its end. */
+	if (!tx.tx_active || in_transaction(pr))
+		engine_settle(pr);
 	reload_weigh();
 	parent_progress();
 	return 0;

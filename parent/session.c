@@ -115,6 +115,8 @@ session_free(struct session *se)
 {
 	TAILQ_REMOVE(&sessions, se, se_entry);
 	event_del(&se->se_retry);
+	if (session_policy(d.d_conf, se) == NULL)
+		se->se_why = "its policy is no longer there";
 	session_answer(se, false, se->se_why);
 	session_close(se);
 	if (se->se_box != -1)
@@ -127,7 +129,7 @@ session_free(struct session *se)
 	free(se);
 }
 
-/* A generation is in force: end what it no longer has, start what is new. */
+/* A generation is in force: end what it no longer has, and know what is new. */
 void
 sessions_follow(const struct config *conf)
 {
@@ -140,7 +142,6 @@ sessions_follow(const struct config *conf)
 	TAILQ_FOREACH(cs, &conf->cf_sessions, ss_entry)
 		if (session_find(cs->ss_name) == NULL)
 			session_new(cs->ss_name);
-	sessions_start();
 }
 
 /* Engines are not started into a transaction; its end calls us again. */

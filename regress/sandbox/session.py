@@ -340,4 +340,71 @@ def configuration_wants_the_name():
         same(base.ask("reload")["ok"], True)
 
 
+RELOAD = {"id": 2, "op": "reload"}
+
+
+def begin(way, base, client, box):
+    """A session and a reload at once; their answers."""
+    start = {"id": 1, "op": "session.start", "policy": "one"}
+    if way == "before":
+        # In one message, so that the engine has only just been made.
+        client.raw(b"".join(json.dumps(request).encode() + b"\n"
+                            for request in (start, RELOAD)), box.fd)
+        told = {answer["id"]: answer
+                for answer in (client.read(), client.read())}
+        return told[1], told[2]
+    with base.client() as other:
+        other.ask("status")
+        other.send(RELOAD)
+        client.send(start, box.fd)
+        return client.read(), other.read()
+
+
+@cases.each(["before", "during"])
+def start_and_reload(way):
+    """A session that is starting when a reload begins does start, and is one
+    that the next reload knows."""
+    with Daemon(CONF) as base:
+        for i in range(5):
+            with Passing(base.socket) as client, Box() as box:
+                client.ask("status")
+                session, reload = begin(way, base, client, box)
+                same(session.get("ok"), True)
+                same(reload.get("generation"), 2 * i + 2)
+                same(base.ask("reload")["generation"], 2 * i + 3)
+                client.send({"id": 3, "op": "session.wait",
+                             "session_id": session["session_id"]})
+                box.close()
+                same(client.read()["reason"], None)
+
+
+@cases.each(["before", "during"])
+def start_and_reload_refused(way):
+    """Nothing has changed: the session starts all the same."""
+    with Daemon(CONF) as base, Passing(base.socket) as taken, Box() as first:
+        same(taken.ask("session.start", first.fd,
+                       session_id="later")["ok"], True)
+        base.write(CONF + 'session "later" { listen on 127.0.0.1 port '
+                   '15003 transparent policy "one" }\n')
+        with Passing(base.socket) as client, Box() as box:
+            client.ask("status")
+            session, reload = begin(way, base, client, box)
+            same(session.get("ok"), True)
+            same(reload["error"]["code"], "reload_refused")
+
+
+@cases.case
+def start_without_policy():
+    """The reload takes the policy away that the session was to have."""
+    with Daemon(CONF) as base:
+        base.write(CONF.replace('"one"', '"two"'))
+        with Passing(base.socket) as client, Box() as box:
+            client.ask("status")
+            session, reload = begin("before", base, client, box)
+            same(reload.get("generation"), 2)
+            error = session["error"]
+            same((error["code"], error["message"]),
+                 ("start_failed", "its policy is no longer there"))
+
+
 cases.main()
