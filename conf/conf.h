@@ -106,6 +106,7 @@ enum conf_limit {
 	CONF_LIMIT_PENDING,	/* questions waiting for deciders, in all */
 	CONF_NLIMITS
 };
+#define CONF_SESSIONS_MAX	4096	/* that a limit may permit */
 
 enum conf_timeout {
 	CONF_TIMEOUT_DIAL,	/* resolve and connect */

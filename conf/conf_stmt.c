@@ -50,7 +50,7 @@ const struct option global_table[] = {
 	ROW(ENUM, "audit on full", CF(cf_audit_full), WORDS(policy_full_words)),
 	ROW(HAND, "resolver"),
 	ROW(PATH, "upstream trust file", CF(cf_upstream_trust)),
-	LIMIT("sessions", CONF_LIMIT_SESSIONS, 4096),
+	LIMIT("sessions", CONF_LIMIT_SESSIONS, CONF_SESSIONS_MAX),
 	LIMIT("clients", CONF_LIMIT_CLIENTS, 1024),
 	LIMIT("connections", CONF_LIMIT_CONNECTIONS, 65536),
 	LIMIT("pending", CONF_LIMIT_PENDING, 65536),

@@ -20,6 +20,7 @@
 #define RETRY_CALM_MS	60000	/* an engine that lived so long was sound */
 
 static TAILQ_HEAD(, session)	 sessions = TAILQ_HEAD_INITIALIZER(sessions);
+static uint32_t	 session_count;
 
 static void
 session_retry(evutil_socket_t fd, short what, void *arg)
@@ -63,6 +64,7 @@ session_new(const char *name)
 	se->se_box = -1;
 	event_assign(&se->se_retry, d.d_base, -1, 0, session_retry, se);
 	TAILQ_INSERT_TAIL(&sessions, se, se_entry);
+	session_count++;
 	return se;
 }
 
@@ -114,6 +116,7 @@ static void
 session_free(struct session *se)
 {
 	TAILQ_REMOVE(&sessions, se, se_entry);
+	session_count--;
 	event_del(&se->se_retry);
 	if (session_policy(d.d_conf, se) == NULL)
 		se->se_why = "its policy is no longer there";
@@ -237,6 +240,18 @@ environment_is_sound(const char *environment)
 	return sound;
 }
 
+/*
+ * controld keeps to the limit.  We count to twice the limit, as the engine of a
+ * session whose end controld knows of may not be reaped yet.  Beyond that are
+ * only sessions that were asked for before controld heard of a lower limit,
+ * hence not more in a row than any limit permits.
+ */
+static bool
+session_crowd(void)
+{
+	return session_count >= 2 * d.d_conf->cf_limit[CONF_LIMIT_SESSIONS];
+}
+
 /* NULL if the session may be, or why it cannot. */
 static const char *
 session_fault(const struct msg_session_ask *ma)
@@ -249,6 +264,8 @@ session_fault(const struct msg_session_ask *ma)
 		return "there is such a session already";
 	if (conf_policy_find(d.d_conf, ma->policy) == NULL)
 		return "there is no such policy";
+	if (session_crowd())
+		return "there are more sessions than 'limit sessions' permits";
 	return NULL;
 }
 
@@ -270,17 +287,19 @@ session_ask(const struct msg_session_ask *ma, int fd)
 int
 parent_controld_session_ask(struct ipc *ip, const union msg *m)
 {
+	static unsigned int		 beyond;	/* in a row */
 	const struct msg_session_ask	*ma = &m->session_ask;
 	struct session			*se = session_find(ma->session);
 	const char			*why;
 	int				 fd = ipc_take_fd(ip);
 
-	if (ma->number == 0 || ma->told > 1 ||
+	beyond = session_crowd() ? beyond + 1 : 0;
+	if (ma->number == 0 || ma->told > 1 || beyond > CONF_SESSIONS_MAX ||
 	    !environment_is_sound(ma->environment)) {
 		if (fd != -1)
 			close(fd);
-		return ipc_bad(ip, "session %u, told %u", ma->number,
-		    ma->told);
+		return ipc_bad(ip, "session %u, told %u, %u beyond the limit",
+		    ma->number, ma->told, beyond);
 	}
 	/* controld, which keeps the names, has heard of its end already. */
 	if (se != NULL && se->se_policy[0] != '\0')

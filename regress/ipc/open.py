@@ -54,7 +54,7 @@ class Standin(Channel):
                     self.send("CONF_ACK", generation=m.generation)
                 elif m.name == "CONF_COMMIT":
                     self.send("CONF_DONE", generation=m.generation)
-                elif m.name.startswith("OPEN"):
+                elif m.name.startswith(("OPEN", "SESSION")):
                     self.answers.put(m)
                 elif m.fd is not None:
                     kept.append(m.fd)
