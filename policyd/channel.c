@@ -6,6 +6,8 @@
  * daemon with us.  An engine is only its session's loss; see session.c.
  */
 
+#include <stdlib.h>
+
 #include "policyd.h"
 
 struct ipc	*channel_controld;
@@ -32,12 +34,30 @@ static const ipc_handler deciderd_handlers[MSG_MAX] = {
 };
 static const ipc_handler silent_handlers[MSG_MAX];
 
+/*
+ * All ends, and the recorder goes last: unless the recorder is the one that is
+ * gone, the end of each session goes on record.
+ */
+static void
+policyd_peer_gone(struct ipc *ip, const char *why)
+{
+	if (why != NULL)
+		fatalx("bad message from %s: %s", ip->ip_name, why);
+	log_debug("%s has closed", ip->ip_name);
+	if (ip == channel_controld)
+		channel_controld = NULL;
+	if (ip != channel_recorder)
+		session_stop();
+	exit(0);
+}
+
 static int
 channel_open(enum role peer, int fd, const ipc_handler *handlers)
 {
 	if (channels[peer] != NULL)
 		return -1;
 	channels[peer] = child_peer(peer, fd, handlers);
+	channels[peer]->ip_gone = policyd_peer_gone;
 	channel_controld = channels[ROLE_CONTROLD];
 	channel_recorder = channels[ROLE_RECORDER];
 	channel_dialer = channels[ROLE_DIALER];

@@ -100,6 +100,12 @@ def kill_shared(victim, number):
             text, text
         assert not files_left(daemon), files_left(daemon)
         verify(daemon.audit.read_text().splitlines())
+        # Who would say so, or write it down, must not be the victim.
+        if victim not in ("policyd", "recorder"):
+            kinds = {kind: sorted(r["session_id"] for r in daemon.records()
+                                  if r["kind"] == kind)
+                     for kind in ("session_started", "session_ended")}
+            assert kinds["session_started"] == kinds["session_ended"], kinds
         return took
 
 
