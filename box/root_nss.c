@@ -32,7 +32,7 @@
 
 static const char *const nss_files[] = { NSS_CERTS, "key4.db" };
 
-/* Exposed, and not as the home that is kept. */
+/* Exposed, be it in part, and not as the home that is kept. */
 static int
 nss_is_callers(const struct box *bx)
 {
@@ -46,7 +46,8 @@ nss_is_callers(const struct box *bx)
 	for (i = 0; i < bx->bx_npaths; i++) {
 		bp = &bx->bx_paths[i];
 		if (bp->bp_path != bx->bx_kept_home &&
-		    exposure_beneath(path, bp->bp_on))
+		    (exposure_beneath(path, bp->bp_on) ||
+		    exposure_beneath(bp->bp_on, path)))
 			return 1;
 	}
 	return 0;

@@ -274,7 +274,8 @@ def planted(who):
 NSS = {
     "private": "ours", "kept": "ours", "kept_empty": "ours",
     "kept_own": "theirs", "kept_link": "none", "kept_deep_link": "none",
-    "exposed": "theirs", "exposed_empty": "none",
+    "exposed": "theirs", "exposed_empty": "none", "exposed_file": "none",
+    "kept_exposed": "none",
 }
 
 
@@ -292,6 +293,12 @@ def nss(name):
     home, mine = home_with(who, PROFILE), here.fresh(who, "kept")
     target = here.fresh(who, "target")
     base = home if how.startswith("exposed") else mine
+    # A path below the database: it is in the home that egressctl sees.
+    below = home / ".pki" / "nssdb" / "key4.db"
+    if how in ("exposed_file", "kept_exposed"):
+        below.parent.mkdir(parents=True)
+        below.write_text("their keys")
+        own(who, home)
     if how in ("kept_own", "exposed", "exposed_empty", "kept_empty"):
         (base / ".pki" / "nssdb").mkdir(parents=True)
     if NSS[how] == "theirs":
@@ -304,6 +311,8 @@ def nss(name):
     own(who, base)
     options = (["--home", mine] if how.startswith("kept") else
                ["-X", home / ".pki"] if base == home else [])
+    if below.exists():
+        options = [*options[:2 * (base == mine)], "-X", below]
     have = nss_of(base)
     for _ in range(2):
         done = agent(who, home, *options, command=["sh", "-c", """
@@ -316,8 +325,10 @@ cmp key4.db /etc/egressd-trust/key4.db &&
              done.stderr)
         same("has no place for .pki/nssdb" in done.stderr,
              how.endswith("link"))
-    if how == "kept":
+    if how in ("kept", "kept_exposed"):
         have = [(".pki", None), (".pki/nssdb", None)]
+    if how == "kept_exposed":
+        have.append((".pki/nssdb/key4.db", ""))     # to mount on
     same(nss_of(base), have)
     same(list(target.iterdir()), [])
 
