@@ -200,6 +200,7 @@ struct request {
 	const cJSON		*rq_values[REQUEST_FIELDS];
 	const char		*rq_twice;	/* a field given again */
 	const char		*rq_stray;	/* not a field of it */
+	unsigned int		 rq_credit;	/* OP_ERRAND, OP_REFUSALS */
 	const char		*rq_code;
 	char			 rq_message[256];
 	int			 rq_hangup;
@@ -393,6 +394,7 @@ struct op {
 };
 
 /* ops.c */
+void	 op_spend(const struct request *, unsigned int);
 int	 op_serve(struct client *, const char *, size_t);
 int	 controld_parent_reload_done(struct ipc *, const union msg *);
 

@@ -23,6 +23,7 @@ errand_new(struct client *cl, const struct request *rq,
 {
 	struct waiter	*wt;
 
+	op_spend(rq, OP_ERRAND);
 	if ((wt = waiter_new(cl, WAIT_ERRAND, &rq->rq_id)) == NULL)
 		return NULL;
 	wt->wt_tell = tell;

@@ -84,7 +84,19 @@ op_run(struct client *cl, struct request *rq)
 	if (((op->op_flags & OP_ERRAND) && !errand_room()) ||
 	    ((op->op_flags & OP_REFUSALS) && !refusals_room()))
 		return 1;
+	rq->rq_credit = op->op_flags & (OP_ERRAND | OP_REFUSALS);
 	return op->op_run(cl, rq);
+}
+
+/*
+ * An operation whose row declares no credit would ask without end in a flood;
+ * here it fails with its first test.
+ */
+void
+op_spend(const struct request *rq, unsigned int credit)
+{
+	if (!(rq->rq_credit & credit))
+		fatalx("%s: its row declares no credit", request_op(rq));
 }
 
 static void

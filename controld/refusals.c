@@ -42,6 +42,7 @@ op_session_refusals(struct client *cl, struct request *rq)
 
 	if (request_session(rq, &name) == -1)
 		return -1;
+	op_spend(rq, OP_REFUSALS);
 	if ((wt = waiter_new(cl, WAIT_REFUSALS, &rq->rq_id)) == NULL)
 		return 0;
 	asked++;
