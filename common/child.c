@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -137,6 +138,29 @@ child_parent_conf_end(struct ipc *ip, const union msg *m)
 	else
 		ipc_send(ip, -1, CONF_ACK, generation, candidate);
 	return 0;
+}
+
+/* For a slice of the configuration, without which nothing can go on. */
+void *
+child_alloc(size_t size)
+{
+	void	*p;
+
+	if ((p = calloc(1, size)) == NULL)
+		fatal("configuration");
+	return p;
+}
+
+/* Why ch_weigh refuses a slice; -1. */
+int
+child_refuse(char *why, size_t len, const char *fmt, ...)
+{
+	va_list	 ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why, len, fmt, ap);
+	va_end(ap);
+	return -1;
 }
 
 int

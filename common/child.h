@@ -9,6 +9,7 @@
 #define CHILD_H
 
 #include "ipc.h"
+#include "log.h"
 #include "sandbox.h"
 
 #define CHILD_FD		3	/* the channel to the parent */
@@ -62,6 +63,11 @@ struct ipc	*child_peer(enum role, int, const ipc_handler *);
 struct ipc	*child_engine(const struct msg_channel *, int,
 		    const ipc_handler *);
 void		 child_engine_bad(const struct ipc *, const char *);
+
+/* Of a slice: memory for it, and why ch_weigh refuses it; -1. */
+void		*child_alloc(size_t);
+int		 child_refuse(char *, size_t, const char *, ...)
+		    LOG_FORMAT(3, 4);
 
 /*
  * CONF_FILE: read what the parent has opened into its place among the files

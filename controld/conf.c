@@ -10,8 +10,6 @@
 #include <sys/resource.h>
 
 #include <fcntl.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -39,20 +37,10 @@ controld_warm(void)
 	    controld_sandbox.sb_files;
 }
 
-static void *
-conf_alloc(size_t size)
-{
-	void	*p;
-
-	if ((p = calloc(1, size)) == NULL)
-		fatal("configuration");
-	return p;
-}
-
 void
 controld_begin(uint64_t generation)
 {
-	struct slice	*sl = conf_alloc(sizeof(*sl));
+	struct slice	*sl = child_alloc(sizeof(*sl));
 
 	(void)generation;
 	TAILQ_INIT(&sl->sl_listeners);
@@ -123,20 +111,6 @@ conf_session(const struct slice *sl, const char *name)
 	return NULL;
 }
 
-static int	conf_refuse(char *, size_t, const char *, ...)
-		    LOG_FORMAT(3, 4);
-
-static int
-conf_refuse(char *why, size_t len, const char *fmt, ...)
-{
-	va_list	 ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, len, fmt, ap);
-	va_end(ap);
-	return -1;
-}
-
 /* The names of the configuration and those of sandboxes are one set. */
 static int
 conf_weigh_sessions(const struct slice *sl, char *why, size_t len)
@@ -146,12 +120,12 @@ conf_weigh_sessions(const struct slice *sl, char *why, size_t len)
 
 	TAILQ_FOREACH(ns, &sl->sl_sessions, ns_entry) {
 		if (conf_policy(sl, ns->ns_policy) == NULL)
-			return conf_refuse(why, len,
+			return child_refuse(why, len,
 			    "session %s: no policy %s", ns->ns_name,
 			    ns->ns_policy);
 		if ((se = session_find(ns->ns_name)) != NULL &&
 		    se->se_kind == SESSION_RUN)
-			return conf_refuse(why, len, "session %s: the session "
+			return child_refuse(why, len, "session %s: the session "
 			    "of a running sandbox has this name", ns->ns_name);
 	}
 	return 0;
@@ -164,12 +138,12 @@ controld_weigh(char *why, size_t len)
 	uint32_t	 sessions_max;
 
 	if (channel_recorder == NULL || channel_policyd == NULL)
-		return conf_refuse(why, len, "no channel to %s",
+		return child_refuse(why, len, "no channel to %s",
 		    channel_recorder == NULL ? "the recorder" : "policyd");
 	if (!sl->sl_limited)
-		return conf_refuse(why, len, "no limits");
+		return child_refuse(why, len, "no limits");
 	if (sl->sl_lost)
-		return conf_refuse(why, len,
+		return child_refuse(why, len,
 		    "control socket: no free descriptor");
 	sessions_max = sl->sl_sessions_max > sl->sl_nsessions ?
 	    sl->sl_sessions_max : sl->sl_nsessions;
@@ -179,7 +153,7 @@ controld_weigh(char *why, size_t len)
 	 * and one of them for each session.
 	 */
 	if (2 * (uint64_t)sl->sl_clients + sessions_max + SPARE_FILES > files)
-		return conf_refuse(why, len, "%u clients and %u sessions need "
+		return child_refuse(why, len, "%u clients and %u sessions need "
 		    "more than the %llu descriptors that the system permits",
 		    sl->sl_clients, sessions_max, (unsigned long long)files);
 	return conf_weigh_sessions(sl, why, len);
@@ -219,7 +193,7 @@ controld_parent_conf_control(struct ipc *ip, const union msg *m)
 	if ((flags = fcntl(fd, F_GETFL)) == -1 ||
 	    fcntl(fd, F_SETFL, flags | O_NONBLOCK) == -1)
 		fatal("control socket: fcntl");
-	li = conf_alloc(sizeof(*li));
+	li = child_alloc(sizeof(*li));
 	li->li_fd = fd;
 	li->li_read_only = m->conf_control.read_only;
 	TAILQ_INSERT_TAIL(&conf_candidate->sl_listeners, li, li_entry);
@@ -245,7 +219,7 @@ controld_parent_conf_session(struct ipc *ip, const union msg *m)
 
 	if (conf_session(conf_candidate, mc->session) != NULL)
 		return ipc_bad(ip, "session %s again", mc->session);
-	ns = conf_alloc(sizeof(*ns));
+	ns = child_alloc(sizeof(*ns));
 	strlcpy(ns->ns_name, mc->session, sizeof(ns->ns_name));
 	strlcpy(ns->ns_policy, mc->policy, sizeof(ns->ns_policy));
 	TAILQ_INSERT_TAIL(&conf_candidate->sl_sessions, ns, ns_entry);
@@ -261,7 +235,7 @@ controld_parent_conf_policy_name(struct ipc *ip, const union msg *m)
 
 	if (conf_policy(conf_candidate, mp->name) != NULL)
 		return ipc_bad(ip, "policy %s again", mp->name);
-	np = conf_alloc(sizeof(*np));
+	np = child_alloc(sizeof(*np));
 	strlcpy(np->np_name, mp->name, sizeof(np->np_name));
 	np->np_rules = mp->rules;
 	TAILQ_INIT(&np->np_variables);
@@ -281,7 +255,7 @@ controld_parent_conf_environment(struct ipc *ip, const union msg *m)
 	if (np == NULL || me->pass > 1)
 		return ipc_bad(ip, "environment %u: %s", me->pass,
 		    me->pattern);
-	va = conf_alloc(sizeof(*va));
+	va = child_alloc(sizeof(*va));
 	va->va_pass = me->pass;
 	strlcpy(va->va_pattern, me->pattern, sizeof(va->va_pattern));
 	TAILQ_INSERT_TAIL(&np->np_variables, va, va_entry);

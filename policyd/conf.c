@@ -7,8 +7,6 @@
  * is committed.
  */
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -25,20 +23,10 @@ policyd_warm(void)
 	tzset();
 }
 
-static void *
-slice_alloc(size_t size)
-{
-	void	*p;
-
-	if ((p = calloc(1, size)) == NULL)
-		fatal("configuration");
-	return p;
-}
-
 void
 policyd_begin(uint64_t generation)
 {
-	struct slice	*sl = slice_alloc(sizeof(*sl));
+	struct slice	*sl = child_alloc(sizeof(*sl));
 
 	sl->sl_generation = generation;
 	TAILQ_INIT(&sl->sl_policies);
@@ -92,20 +80,6 @@ slice_session(const struct slice *sl, const char *name)
 	return NULL;
 }
 
-static int	slice_refuse(char *, size_t, const char *, ...)
-		    LOG_FORMAT(3, 4);
-
-static int
-slice_refuse(char *why, size_t len, const char *fmt, ...)
-{
-	va_list	 ap;
-
-	va_start(ap, fmt);
-	vsnprintf(why, len, fmt, ap);
-	va_end(ap);
-	return -1;
-}
-
 /*
  * The rules are complete: what a grant or a question has to carry must fit
  * into one, and there is somebody to ask.
@@ -119,19 +93,19 @@ rule_ready(struct slice *sl, const struct policy *pl, const struct rule *ru,
 	char			 nets[PATH_LEN + 1];
 
 	if (rule_nets(ru, nets, sizeof(nets)) == -1)
-		return slice_refuse(why, len, "policy %s: rule %u opens too "
+		return child_refuse(why, len, "policy %s: rule %u opens too "
 		    "many prefixes", pl->pl_name, ru->ru_index);
 	if (!context_rule_fits(ru))
-		return slice_refuse(why, len, "policy %s: rule %u has more "
+		return child_refuse(why, len, "policy %s: rule %u has more "
 		    "than %d bytes of metadata", pl->pl_name, ru->ru_index,
 		    METADATA_LEN);
 	if ((ru->ru_kind == RULE_DECIDE || ru->ru_kind == RULE_NARROW) &&
 	    TAILQ_EMPTY(deciders))
-		return slice_refuse(why, len, "policy %s: rule %u asks nobody",
+		return child_refuse(why, len, "policy %s: rule %u asks nobody",
 		    pl->pl_name, ru->ru_index);
 	TAILQ_FOREACH(co, deciders, co_entry)
 		if (decider_find(sl, co->co_text) == NULL)
-			return slice_refuse(why, len, "policy %s: rule %u asks "
+			return child_refuse(why, len, "policy %s: rule %u asks "
 			    "%s, which is no decider", pl->pl_name,
 			    ru->ru_index, co->co_text);
 	return 0;
@@ -161,17 +135,17 @@ policyd_weigh(char *why, size_t len)
 	const struct session		*se;
 
 	if (channel_recorder == NULL)
-		return slice_refuse(why, len, "no channel to the recorder");
+		return child_refuse(why, len, "no channel to the recorder");
 	if (!sl->sl_limited)
-		return slice_refuse(why, len, "no limits");
+		return child_refuse(why, len, "no limits");
 	TAILQ_FOREACH(ss, &sl->sl_sessions, ss_entry) {
 		if (slice_policy(sl, ss->ss_policy) == NULL)
-			return slice_refuse(why, len,
+			return child_refuse(why, len,
 			    "session %s: no policy %s", ss->ss_name,
 			    ss->ss_policy);
 		if ((se = session_find(ss->ss_name)) != NULL &&
 		    se->se_kind == SESSION_RUN)
-			return slice_refuse(why, len, "session %s: the session "
+			return child_refuse(why, len, "session %s: the session "
 			    "of a running sandbox has this name", ss->ss_name);
 	}
 	return slice_ready(sl, why, len);
@@ -215,7 +189,7 @@ policyd_parent_conf_session(struct ipc *ip, const union msg *m)
 
 	if (slice_session(slice_candidate, m->conf_session.session) != NULL)
 		return ipc_bad(ip, "session %s again", m->conf_session.session);
-	ss = slice_alloc(sizeof(*ss));
+	ss = child_alloc(sizeof(*ss));
 	strlcpy(ss->ss_name, m->conf_session.session, sizeof(ss->ss_name));
 	strlcpy(ss->ss_policy, m->conf_session.policy, sizeof(ss->ss_policy));
 	TAILQ_INSERT_TAIL(&slice_candidate->sl_sessions, ss, ss_entry);
