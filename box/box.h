@@ -152,6 +152,7 @@ struct mnt {
 	int	 mn_host;	/* the host's root directory */
 };
 
+int	 mnt_open(int, const char *, uint64_t);
 int	 mnt_open_real(const struct mnt *, const char *);
 void	 mnt_target(int, const char *);
 void	 mnt_bind(const struct mnt *, const char *, const char *, uint64_t);

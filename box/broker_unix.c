@@ -14,13 +14,11 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <sys/un.h>
 
 #include <linux/magic.h>
 #include <linux/netlink.h>
-#include <linux/openat2.h>
 #include <linux/rtnetlink.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
@@ -35,6 +33,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "box.h"
 #include "broker.h"
 
 #define ANSWER_SIZE	(32 * 1024)
@@ -149,18 +148,15 @@ unix_name(pid_t tid, const char *path, char *name, size_t size)
 static int
 unix_open(pid_t tid, const char *path)
 {
-	struct open_how	 how = {
-		.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT
-	};
-	char		 link[64], name[PATH_MAX + 128];
-	int		 error, fd, root;
+	char	 link[64], name[PATH_MAX + 128];
+	int	 error, fd, root;
 
 	if (unix_name(tid, path, name, sizeof(name)) == -1)
 		return -1;
 	snprintf(link, sizeof(link), "/proc/%d/root", tid);
 	if ((root = open(link, O_PATH | O_DIRECTORY | O_CLOEXEC)) == -1)
 		return -1;
-	fd = syscall(SYS_openat2, root, name, &how, sizeof(how));
+	fd = mnt_open(root, name, 0);
 	error = errno;
 	close(root);
 	errno = error;

@@ -28,17 +28,26 @@
 #define HOST		"/.host"
 #define EMPTY_FILE	"/.empty"
 #define EMPTY_DIR	"/.none"
+#define OPEN_TRIES	1000	/* against who renames all the time */
 
-/* Open a path below a root for use in mounts; -1 with errno. */
-static int
+/*
+ * Open a path below a root for its place only; -1 with errno.  The kernel
+ * gives up at `..' if anything on the machine was mounted or renamed since
+ * the look-up began, and wants to be asked again.
+ */
+int
 mnt_open(int root, const char *path, uint64_t links)
 {
 	struct open_how	 how = {
 		.flags = O_PATH | O_CLOEXEC,
 		.resolve = RESOLVE_IN_ROOT | links,
 	};
+	int		 fd, tries = OPEN_TRIES;
 
-	return syscall(SYS_openat2, root, path, &how, sizeof(how));
+	do
+		fd = syscall(SYS_openat2, root, path, &how, sizeof(how));
+	while (fd == -1 && errno == EAGAIN && --tries > 0);
+	return fd;
 }
 
 /* Open a path of the host; ELOOP if a link has come to stand in it. */

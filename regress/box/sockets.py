@@ -138,6 +138,33 @@ def before_and_after(who):
 
 
 @cases.each(WHO)
+def among_renames(who):
+    """Whatever is renamed meanwhile, by anybody: the kernel gives up names
+    with `..' then, and says EAGAIN."""
+    dirs, opts = shown(who)
+    name, end = place.dir / "renamed", threading.Event()
+    host = Host(dirs[0] / "early")
+
+    def rename():
+        while not end.is_set():
+            os.rename(name, f"{name}.too")
+            os.rename(f"{name}.too", name)
+
+    name.touch()
+    busy = threading.Thread(target=rename)
+    busy.start()
+    try:
+        have, _ = probe(place, who, UNIX + f"""
+say(sorted({{to("../{dirs[0].name}/early") for _ in range(3000)}}))
+""", opts=opts)
+    finally:
+        end.set()
+        busy.join()
+        host.close()
+    same(have, ["EACCES"])
+
+
+@cases.each(WHO)
 def datagrams(who):
     """They need no connection, so there are none."""
     dirs, opts = shown(who)
