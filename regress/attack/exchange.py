@@ -214,8 +214,13 @@ def rapid_reset(by):
 @cases.case
 def body_limit_by_reload():
     """A limit that comes with new rules holds for what is under way, as soon
-    as it is asked about again: what has been sent by then counts."""
-    with pair(tls=False) as both, both.open() as wire:
+    as it is asked about again: what has been sent by then counts.  The origin
+    does not answer, or that might be over before the engine has asked."""
+    def silent(connection):
+        while True:
+            connection.request()
+
+    with pair(silent, tls=False) as both, both.open() as wire:
         wire.send(f"POST /up HTTP/1.1\r\nHost: {both.host()}\r\n"
                   "Transfer-Encoding: chunked\r\n\r\n"
                   "5\r\nhello\r\n".encode())
