@@ -119,6 +119,16 @@ def libbsd_headers():
         assert "/usr/include/bsd" not in done.stdout, done.stdout[-400:]
 
 
+@cases.case
+def libbsd_not_there_yet():
+    """That is not remembered: it may be installed next."""
+    with tempfile.TemporaryDirectory() as tmp:
+        away = {**os.environ, "PKG_CONFIG_LIBDIR": tmp}
+        make = ["make", "-C", TOP, "-n", f"B={tmp}/build", "all"]
+        assert "LIBBSD_OVERLAY" not in run(make, env=away).stdout
+        assert "LIBBSD_OVERLAY" in run(make).stdout
+
+
 @cases.each(["tls", "both"])
 def prefixes(given):
     """Who is built with what of a prefix: box, above all, with nothing."""
