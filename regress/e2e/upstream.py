@@ -4,8 +4,11 @@
 """The gate's other side: origins that are not who they say, not there, slow,
 or hostile; and addresses that are nobody's business."""
 
+import contextlib
 import json
+import os
 import pathlib
+import signal
 import socket
 import ssl
 import sys
@@ -16,6 +19,7 @@ from case import Cases
 from daemon import WAIT_S, until
 from gate import GOOD, Broken, Gate, get, pair
 from origin import authority, free_port
+from procs import status
 from standin_origin import StandinOrigin, answer, always, once
 
 cases = Cases()
@@ -204,6 +208,65 @@ def large_and_kept(how):
         for number in range(20):
             assert wire.ask(both.get(f"/{number}")).body == body
         assert len(connections) == 1, f"{len(connections)} connections"
+
+
+# As many records as are read in one turn; with the last, more waits for the
+# client than is held back.
+ONE_TURN = [b"x"] * 13 + [b"y" * 16384] * 3
+
+
+def send_while_stopped(connection, engine):
+    """All of it is there to be read when the engine goes on."""
+    def cork(on):
+        connection.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_CORK, on)
+
+    os.kill(engine, signal.SIGSTOP)
+    until("it has stopped", lambda: "T" in status(engine)["State"])
+    cork(1)
+    connection.send(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" %
+                    sum(map(len, ONE_TURN)))
+    for piece in ONE_TURN:
+        connection.send(piece)
+    cork(0)
+    os.kill(engine, signal.SIGCONT)
+
+
+@contextlib.contextmanager
+def ahead_of(pid):
+    """This thread runs instead of that process whenever it can; as a user
+    only at times."""
+    cpus = os.sched_getaffinity(0)
+    with contextlib.suppress(PermissionError):
+        os.sched_setaffinity(pid, [min(cpus)])
+        os.sched_setaffinity(0, [min(cpus)])
+        os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+    try:
+        yield
+    finally:
+        os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+        os.sched_setaffinity(0, cpus)
+
+
+@cases.case
+def left_with_the_whole():
+    """A client that closes as soon as it has the last byte has had it all."""
+    def serve(connection):
+        connection.request()
+        connection.send(answer())
+        connection.request()
+        send_while_stopped(connection, engine)
+        connection.more()
+
+    with pair(serve) as both, both.open() as wire:
+        engine = both.gate.engine()
+        assert wire.ask(both.get("/first")).status == 200
+        with ahead_of(engine):
+            wire.send(both.get("/whole"))
+            wire.until(b"\r\n\r\n")
+            wire.take(sum(map(len, ONE_TURN)))
+            wire.reset()
+        final = both.gate.final(path="/whole")
+        assert final["kind"] == "request_closed", final
 
 
 @cases.case

@@ -143,7 +143,11 @@ up_body_plain(struct upstream *up)
 		if (up->up_framing == H1_LENGTH)
 			up->up_left -= n;
 		exchange_answer_data(ex, p, n);
-		return ex->ex_client->commit(ex, n) ? PROGRESS : ENDED;
+		if (!ex->ex_client->commit(ex, n))
+			return ENDED;
+		/* Not in another turn: the client has it all and may leave. */
+		return up->up_framing == H1_LENGTH && up->up_left == 0 ?
+		    COMPLETE : PROGRESS;
 	}
 	if (n == -1 && errno == EAGAIN)
 		return WAITS;
