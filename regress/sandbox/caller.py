@@ -11,7 +11,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from runlib import WAIT_S, WHO, identity, place  # noqa: E402
+from daemon import WAIT_S  # noqa: E402
+from runlib import WHO, identity, place  # noqa: E402
 from case import Cases, Skip  # noqa: E402
 
 cases = Cases()

@@ -19,7 +19,7 @@ import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from case import Skip  # noqa: E402
-from daemon import UIDS, WAIT_S, Daemon, verify  # noqa: E402
+from daemon import UIDS, Daemon, verify  # noqa: E402
 from origin import authority  # noqa: E402
 from prefix import Prefix  # noqa: E402
 from procs import status  # noqa: E402
@@ -27,6 +27,7 @@ from procs import status  # noqa: E402
 WHO = ("root", "user")
 ORIGIN = "origin.test"
 PYTHON = "/usr/bin/python3"
+PATIENCE_S = 200        # for a script that may build a program first
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -146,7 +147,7 @@ class Place:
             kwargs["stdin"] = subprocess.PIPE
         process = self.spawn(who, *args, **kwargs)
         try:
-            out, err = process.communicate(data, timeout=WAIT_S * 2)
+            out, err = process.communicate(data, timeout=PATIENCE_S)
         except subprocess.TimeoutExpired:
             process.kill()
             process.communicate()
