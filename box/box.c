@@ -5,6 +5,7 @@
  * its own rights, terminal and working directory; nobody trusts it.
  *
  *	egressd-box -e fd ... -- command
+ *	egressd-box hands ...			(hands/hands.c; no sandbox)
  *
  *	   caller's namespaces | outer user ns, network     | inner user ns
  *	  ---------------------+----------------------------+---------------
@@ -56,13 +57,15 @@
 #include <unistd.h>
 
 #include "box.h"
+#include "hands/hands.h"
 
 static void __attribute__((__noreturn__))
 usage(void)
 {
 	fprintf(stderr, "usage: egressd-box -e fd [-qrU] [-f fence] "
 	    "[-h home] [-k directory]\n\t[-w directory] "
-	    "[-x path] [-X path] -- command [argument ...]\n");
+	    "[-x path] [-X path] -- command [argument ...]\n"
+	    "       egressd-box hands [-F] [-d directory]\n");
 	exit(BOX_FAILED);
 }
 
@@ -237,6 +240,8 @@ main(int argc, char **argv)
 	};
 
 	signal(SIGCHLD, SIG_DFL);
+	if (argc > 1 && strcmp(argv[1], "hands") == 0)
+		return hands_main(argc - 1, argv + 1);
 	box_options(&bx, argc, argv);
 	stdio_vet(&bx);
 	box_close_inherited(bx.bx_engine);
