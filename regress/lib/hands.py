@@ -145,9 +145,7 @@ class Request:
         """The answer, or HandsError."""
         self.until(Request.over, timeout)
         if self.error is not None:
-            raise HandsError(self.error.pop("code"),
-                             self.error.pop("message"), self.answer(),
-                             **self.error)
+            raise HandsError(answer=self.answer(), **self.error)
         if self.result is None:
             raise HandsError("gone", "the connection has ended",
                              self.answer())
