@@ -479,6 +479,26 @@ jsonw_uint(struct jsonw *w, uint64_t n)
 	jsonw_number(w, n, 0);
 }
 
+/* A number of seconds with nine digits of a fraction, as timespec has them. */
+void
+jsonw_time(struct jsonw *w, int64_t seconds, uint32_t ns)
+{
+	char	 digits[JSONW_DIGITS], *p;
+	int	 negative = seconds < 0;
+
+	if (negative && ns > 0) {
+		seconds++;
+		ns = 1000000000 - ns;
+	}
+	jsonw_number(w, negative ? -(uint64_t)seconds : (uint64_t)seconds,
+	    negative);
+	/* Ten digits, of which the first is the place of the point. */
+	p = jsonw_digits(1000000000ULL + ns % 1000000000,
+	    digits + sizeof(digits));
+	*p = '.';
+	jsonw_put(w, p, 10);
+}
+
 void
 jsonw_bool(struct jsonw *w, int yes)
 {

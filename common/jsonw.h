@@ -67,6 +67,7 @@ void	 jsonw_plain(struct jsonw *, const char *, size_t);
 void	 jsonw_str(struct jsonw *, const char *);	/* NULL writes null */
 void	 jsonw_int(struct jsonw *, int64_t);
 void	 jsonw_uint(struct jsonw *, uint64_t);
+void	 jsonw_time(struct jsonw *, int64_t, uint32_t);	/* seconds, ns */
 void	 jsonw_bool(struct jsonw *, int);
 void	 jsonw_null(struct jsonw *);
 

@@ -93,6 +93,21 @@ TEST(numbers)
 	    "18446744073709551615]");
 }
 
+TEST(times)
+{
+	struct jsonw	 w;
+
+	jsonw_init(&w, 4096);
+	jsonw_array(&w);
+	jsonw_time(&w, 1700000000, 5);
+	jsonw_time(&w, 0, 999999999);
+	jsonw_time(&w, -1, 500000000);
+	jsonw_time(&w, -3, 0);
+	jsonw_end(&w);
+	check_doc(&w, "[1700000000.000000005,0.999999999,-0.500000000,"
+	    "-3.000000000]");
+}
+
 TEST(escapes)
 {
 	check_string("", 0, "\"\"");
