@@ -53,8 +53,9 @@ read_done(struct request *rq)
 	request_result(rq, w);
 }
 
-static void
-read_step(struct request *rq)
+/* Send a slice; 1 if there may be more now. */
+static int
+read_slice(struct request *rq)
 {
 	struct op_read	*re = rq->rq_state;
 	ssize_t		 n = 0;
@@ -62,17 +63,28 @@ read_step(struct request *rq)
 	if (re->re_length > 0)
 		n = request_pread(rq, re->re_fd, (size_t)re->re_length,
 		    re->re_offset);
-	if (n == -1 && errno == EINTR)
-		return;
 	if (n == -1) {
-		request_failed(rq, errno, re->re_path);
-		return;
+		if (errno != EINTR)
+			request_failed(rq, errno, re->re_path);
+		return 0;
 	}
 	re->re_offset += n;
 	re->re_length -= n;
 	re->re_sent += (uint64_t)n;
 	if (n == 0)
 		read_done(rq);
+	return n > 0 && request_room(rq) > 0;
+}
+
+/* What fits into one slice is over in one turn. */
+static void
+read_step(struct request *rq)
+{
+	struct op_read	*re = rq->rq_state;
+	uint64_t	 sent = re->re_sent;
+
+	if (read_slice(rq) && re->re_sent - sent < SLICE)
+		(void)read_slice(rq);
 }
 
 static void
