@@ -60,22 +60,17 @@ conf_free(struct config *cf)
 	free(cf);
 }
 
-void
-conf_error(struct parse *ps, struct conf_pos pos, const char *fmt, ...)
+static void
+conf_errors_vadd(struct conf_errors *ce, struct conf_pos pos, const char *fmt,
+    va_list ap)
 {
-	struct conf_errors	*ce = ps->ps_errs;
-	char			*text, *msg;
-	va_list			 ap;
-	int			 n;
+	char	*text, *msg;
 
 	if (ce->ce_count == CONF_ERRORS_MAX) {
 		ce->ce_dropped++;
 		return;
 	}
-	va_start(ap, fmt);
-	n = vasprintf(&text, fmt, ap);
-	va_end(ap);
-	if (n == -1)
+	if (vasprintf(&text, fmt, ap) == -1)
 		fatal("configuration");
 	if (pos.p_file == NULL) {
 		ce->ce_msg[ce->ce_count++] = text;
@@ -85,6 +80,27 @@ conf_error(struct parse *ps, struct conf_pos pos, const char *fmt, ...)
 		fatal("configuration");
 	free(text);
 	ce->ce_msg[ce->ce_count++] = msg;
+}
+
+void
+conf_error(struct parse *ps, struct conf_pos pos, const char *fmt, ...)
+{
+	va_list	 ap;
+
+	va_start(ap, fmt);
+	conf_errors_vadd(ps->ps_errs, pos, fmt, ap);
+	va_end(ap);
+}
+
+void
+conf_errors_add(struct conf_errors *ce, struct conf_pos pos, const char *fmt,
+    ...)
+{
+	va_list	 ap;
+
+	va_start(ap, fmt);
+	conf_errors_vadd(ce, pos, fmt, ap);
+	va_end(ap);
 }
 
 void

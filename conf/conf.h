@@ -203,6 +203,23 @@ struct conf_mount {
 };
 TAILQ_HEAD(conf_mounts, conf_mount);
 
+/* for user "name", for group "name": who may start a sandbox. */
+struct conf_starter {
+	TAILQ_ENTRY(conf_starter) st_entry;
+	struct conf_pos		 st_pos;
+	const char		*st_name;	/* or decimal id */
+	bool			 st_group;
+};
+TAILQ_HEAD(conf_starters, conf_starter);
+
+/* Of each process, but for processes; 0: none. */
+struct conf_sandbox_limits {
+	uint64_t		 sl_memory;
+	uint32_t		 sl_processes;	/* of the sandbox together */
+	uint64_t		 sl_file;
+	uint64_t		 sl_cpu;	/* milliseconds */
+};
+
 enum conf_sandbox_kind {
 	CONF_SANDBOX_LOCAL,
 	CONF_SANDBOX_VIRTUAL,
@@ -221,9 +238,16 @@ struct conf_sandbox {
 	struct conf_pos		 sb_policy_pos;
 	const char		*sb_policy_name;
 	const struct conf_policy *sb_policy;
+	const char		*sb_user;	/* NULL: not given, or caller */
+	bool			 sb_user_caller;
+	struct conf_starters	 sb_for;	/* empty: whoever may connect */
 	const char		*sb_cwd;
+	bool			 sb_forward;
+	struct conf_sandbox_limits sb_limits;
 	struct conf_mounts	 sb_expose;	/* local */
 	struct conf_mounts	 sb_mounts;	/* virtual, custom */
+	uint64_t		 sb_size;	/* virtual: default 256M */
+	bool			 sb_ungated;	/* custom: always */
 	struct conf_pairs	 sb_environment;
 	uint64_t		 sb_deadline;	/* default 8h */
 	struct conf_pos		 sb_cluster_pos; /* from here: kubernetes */
@@ -283,6 +307,8 @@ struct config {
 	struct conf_policies	 cf_policies;
 	struct conf_clusters	 cf_clusters;
 	struct conf_sandboxes	 cf_sandboxes;
+	const char		*cf_default_sandbox_name;
+	const struct conf_sandbox *cf_default_sandbox; /* NULL: not given */
 	struct conf_sessions	 cf_sessions;
 };
 
@@ -295,6 +321,10 @@ struct config	*conf_parse(const char *path, struct conf_errors *errs);
 struct config	*conf_parse_buffer(const char *name, const void *buf,
 		    size_t len, struct conf_errors *errs);
 void		 conf_free(struct config *);
+/* For who checks more of a configuration than can be told from its text. */
+void		 conf_errors_add(struct conf_errors *, struct conf_pos,
+		    const char *, ...)
+		    __attribute__((__format__(printf, 3, 4)));
 void		 conf_errors_free(struct conf_errors *);
 
 /* Prints what parses to the same; 0, or -1 if writing failed. */

@@ -11,6 +11,8 @@
 #include "name.h"
 
 #define OBJECTS_MAX	1024	/* of each sort */
+#define STARTERS_MAX	256	/* users and groups of one sandbox */
+#define SIZE_DEFAULT	(256 * 1024 * 1024)	/* bytes, virtual sandbox */
 
 /*
  * What holds for the name of any object; prior is one that has it already.
@@ -122,6 +124,8 @@ conf_sandbox_begin(struct parse *ps, struct conf_pos pos, const char *name,
 	sb->sb_kind = kind;
 	sb->sb_program = kind == CONF_SANDBOX_CUSTOM ? program : NULL;
 	sb->sb_deadline = 8 * 60 * 60 * 1000;
+	sb->sb_size = SIZE_DEFAULT;
+	TAILQ_INIT(&sb->sb_for);
 	TAILQ_INIT(&sb->sb_expose);
 	TAILQ_INIT(&sb->sb_mounts);
 	TAILQ_INIT(&sb->sb_environment);
@@ -201,6 +205,84 @@ conf_sandbox_cluster(struct parse *ps, struct conf_pos pos, const char *name)
 	ps->ps_sandbox->sb_cluster_pos = pos;
 }
 
+/* A user who is called caller is written in quotes. */
+void
+conf_sandbox_user(struct parse *ps, struct conf_pos pos, const char *name,
+    bool quoted)
+{
+	if (!stmt_once(&ps->ps_block, pos, "user"))
+		return;
+	if (name[0] == '\0')
+		conf_error(ps, pos, "user \"\": must not be empty");
+	if (!quoted && strcmp(name, "caller") == 0)
+		ps->ps_sandbox->sb_user_caller = true;
+	else
+		ps->ps_sandbox->sb_user = name;
+}
+
+/* What is limited says whether a size, a time or a count has to follow. */
+void
+conf_sandbox_limit(struct parse *ps, struct conf_pos pos, const char *name,
+    const char *text, int64_t n, bool time)
+{
+	const struct option	*op;
+	bool			 plain;
+
+	op = stmt_pair_row(&ps->ps_block, pos, "limit ", name);
+	if (op == NULL)
+		return;
+	plain = text[strspn(text, "0123456789")] == '\0';
+	if (op->op_type == OPTION_MS && plain)
+		n = value_unitless(ps, pos, n);
+	else if ((op->op_type == OPTION_MS) != time ||
+	    (op->op_type == OPTION_COUNT && !plain)) {
+		conf_error(ps, pos, "%s \"%s\": must be a %s", op->op_word,
+		    text, op->op_type == OPTION_MS ? "time" :
+		    op->op_type == OPTION_COUNT ? "number" : "size");
+		n = VALUE_BAD;
+	}
+	stmt_number(&ps->ps_block, pos, op->op_word, n);
+}
+
+static void
+conf_sandbox_starter(struct parse *ps, const struct conf_word *wd, bool group)
+{
+	const char		*noun = group ? "group" : "user";
+	struct conf_starters	*list = &ps->ps_sandbox->sb_for;
+	struct conf_starter	*st;
+	unsigned int		 n = 0;
+
+	if (wd->wd_text[0] == '\0')
+		conf_error(ps, wd->wd_pos, "for %s \"\": must not be empty",
+		    noun);
+	TAILQ_FOREACH(st, list, st_entry) {
+		n++;
+		if (st->st_group == group &&
+		    strcmp(st->st_name, wd->wd_text) == 0)
+			conf_error(ps, wd->wd_pos, "for %s \"%s\" is given "
+			    "twice", noun, wd->wd_text);
+	}
+	if (n == STARTERS_MAX)
+		conf_error(ps, wd->wd_pos, "for %s \"%s\": more than %d users "
+		    "and groups", noun, wd->wd_text, STARTERS_MAX);
+	st = conf_alloc(ps->ps_conf, sizeof(*st));
+	st->st_pos = wd->wd_pos;
+	st->st_name = wd->wd_text;
+	st->st_group = group;
+	TAILQ_INSERT_TAIL(list, st, st_entry);
+}
+
+void
+conf_sandbox_for(struct parse *ps, struct conf_pos pos, bool group)
+{
+	const struct conf_word	*wd;
+
+	if (stmt_permitted(&ps->ps_block, pos, "for"))
+		TAILQ_FOREACH(wd, &ps->ps_words, wd_entry)
+			conf_sandbox_starter(ps, wd, group);
+	conf_lists_reset(ps);
+}
+
 void
 conf_sandbox_end(struct parse *ps)
 {
@@ -216,6 +298,10 @@ conf_sandbox_end(struct parse *ps)
 	if (sb->sb_git_ref != NULL && sb->sb_git == NULL)
 		conf_error(ps, sb->sb_pos, "sandbox \"%s\": ref wants "
 		    "workspace git", sb->sb_name);
+	if (sb->sb_kind == CONF_SANDBOX_CUSTOM && !sb->sb_ungated)
+		conf_error(ps, sb->sb_pos, "custom sandbox \"%s\" has no "
+		    "\"ungated\": its policy holds nothing that the program "
+		    "does, and the block must say so", sb->sb_name);
 }
 
 void

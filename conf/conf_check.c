@@ -22,11 +22,25 @@ check_policy_ref(struct parse *ps, struct conf_pos pos, const char *name,
 }
 
 static void
+check_default_sandbox(struct parse *ps)
+{
+	struct config	*cf = ps->ps_conf;
+	const char	*name = cf->cf_default_sandbox_name;
+
+	if (name == NULL)
+		return;
+	if ((cf->cf_default_sandbox = conf_sandbox_find(cf, name)) == NULL)
+		conf_error(ps, stmt_pos(&ps->ps_global, "default sandbox"),
+		    "sandbox \"%s\" is not defined", name);
+}
+
+static void
 check_refs(struct parse *ps)
 {
 	struct conf_sandbox	*sb;
 	struct conf_session	*ss;
 
+	check_default_sandbox(ps);
 	TAILQ_FOREACH(sb, &ps->ps_conf->cf_sandboxes, sb_entry) {
 		check_policy_ref(ps, sb->sb_policy_pos, sb->sb_policy_name,
 		    &sb->sb_policy);

@@ -165,27 +165,15 @@ conf_environment(struct parse *ps, struct conf_variables *list,
 	conf_lists_reset(ps);
 }
 
-/* `limit sessions' and its like are one statement each, see global_table. */
 static void
 conf_global_number(struct parse *ps, struct conf_pos pos, const char *what,
     const char *name, int64_t value)
 {
 	const struct option	*op;
-	size_t			 len = strlen(what);
-	char			 list[128] = "";
 
-	for (op = global_table; op->op_type != OPTION_END; op++) {
-		if (strncmp(op->op_word, what, len) != 0)
-			continue;
-		if (strcmp(op->op_word + len, name) == 0) {
-			stmt_number(&ps->ps_global, pos, op->op_word, value);
-			return;
-		}
-		if (list[0] != '\0')
-			strlcat(list, ", ", sizeof(list));
-		strlcat(list, op->op_word + len, sizeof(list));
-	}
-	conf_error(ps, pos, "%s\"%s\": must be one of %s", what, name, list);
+	op = stmt_pair_row(&ps->ps_global, pos, what, name);
+	if (op != NULL)
+		stmt_number(&ps->ps_global, pos, op->op_word, value);
 }
 
 void

@@ -61,6 +61,7 @@ const struct option global_table[] = {
 	TIMEOUT("idle", CONF_TIMEOUT_IDLE, DAY),
 	TIMEOUT("tunnel", CONF_TIMEOUT_TUNNEL, 7 * DAY),
 	TIMEOUT("total", CONF_TIMEOUT_TOTAL, 30 * DAY),
+	ROW(TEXT, "default sandbox", CF(cf_default_sandbox_name)),
 	END
 };
 
@@ -83,10 +84,25 @@ const struct option cluster_table[] = {
 #define S_VIRTUAL	(1U << CONF_SANDBOX_VIRTUAL)
 #define S_KUBE		(1U << CONF_SANDBOX_KUBERNETES)
 #define S_CUSTOM	(1U << CONF_SANDBOX_CUSTOM)
+#define S_BOX		(S_LOCAL | S_VIRTUAL)	/* on this machine, held */
 
 const struct option sandbox_table[] = {
 	ROW(TEXT, "policy", SB(sb_policy_name), NEEDED),
+	KIND(HAND, "user", S_BOX | S_CUSTOM),
+	ROW(HAND, "for"),
 	ROW(PATH, "cwd", SB(sb_cwd)),
+	KIND(YESNO, "forward", S_BOX | S_KUBE, SB(sb_forward),
+	    WORDS(yesno_words)),
+	KIND(BYTES, "size", S_VIRTUAL, SB(sb_size), RANGE(MB, 1024 * GB)),
+	KIND(BYTES, "limit memory", S_BOX, SB(sb_limits.sl_memory),
+	    RANGE(MB, 1024 * GB)),
+	KIND(COUNT, "limit processes", S_BOX, SB(sb_limits.sl_processes),
+	    RANGE(1, 1024 * 1024)),
+	KIND(BYTES, "limit file", S_BOX, SB(sb_limits.sl_file),
+	    RANGE(1, 1024 * GB)),
+	KIND(MS, "limit cpu", S_BOX, SB(sb_limits.sl_cpu),
+	    RANGE(SEC, 30 * DAY)),
+	KIND(FLAG, "ungated", S_CUSTOM, SB(sb_ungated)),
 	KIND(HAND, "expose", S_LOCAL),
 	KIND(HAND, "mount", S_VIRTUAL | S_CUSTOM),
 	ROW(VARIABLES, "environment", SB(sb_environment)),
@@ -311,6 +327,29 @@ stmt_number(struct stmt_ctx *sx, struct conf_pos pos, const char *name,
 		    value_format(op->op_type, (uint64_t)value, got),
 		    value_format(op->op_type, op->op_min, min),
 		    value_format(op->op_type, op->op_max, max));
+}
+
+/* The row of what and name: `limit sessions' and its like are one each. */
+const struct option *
+stmt_pair_row(struct stmt_ctx *sx, struct conf_pos pos, const char *what,
+    const char *name)
+{
+	const struct option	*op;
+	size_t			 len = strlen(what);
+	char			 list[128] = "";
+
+	for (op = sx->sx_table; op->op_type != OPTION_END; op++) {
+		if (strncmp(op->op_word, what, len) != 0)
+			continue;
+		if (strcmp(op->op_word + len, name) == 0)
+			return op;
+		if (list[0] != '\0')
+			strlcat(list, ", ", sizeof(list));
+		strlcat(list, op->op_word + len, sizeof(list));
+	}
+	conf_error(sx->sx_parse, pos, "%s\"%s\": must be one of %s", what,
+	    name, list);
+	return NULL;
 }
 
 void

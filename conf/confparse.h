@@ -156,6 +156,8 @@ void	 stmt_text(struct stmt_ctx *, struct conf_pos, const char *name,
 	    const char *value);
 void	 stmt_number(struct stmt_ctx *, struct conf_pos, const char *name,
 	    int64_t value);
+const struct option *stmt_pair_row(struct stmt_ctx *, struct conf_pos,
+	    const char *what, const char *name);
 void	 stmt_flag(struct stmt_ctx *, struct conf_pos, const char *name);
 void	 stmt_words(struct stmt_ctx *, struct conf_pos, const char *name,
 	    struct conf_words *);
@@ -224,6 +226,11 @@ void	 conf_sandbox_expose(struct parse *, struct conf_pos, const char *,
 void	 conf_sandbox_mount(struct parse *, struct conf_pos, const char *source,
 	    const char *target, bool write);
 void	 conf_sandbox_cluster(struct parse *, struct conf_pos, const char *);
+void	 conf_sandbox_user(struct parse *, struct conf_pos, const char *,
+	    bool quoted);
+void	 conf_sandbox_for(struct parse *, struct conf_pos, bool group);
+void	 conf_sandbox_limit(struct parse *, struct conf_pos, const char *name,
+	    const char *text, int64_t, bool time);
 void	 conf_sandbox_end(struct parse *);
 void	 conf_session_begin(struct parse *, struct conf_pos, const char *name);
 void	 conf_session_listen(struct parse *, struct conf_pos, const char *addr,

@@ -311,7 +311,7 @@ lex_after_keyword(struct lexer *lx, int token)
 	case POLICY:
 	case SANDBOX:
 	case SESSION:
-		if (lx->lx_depth > 0)
+		if (lx->lx_depth > 0 || lx->lx_token == DEFAULT)
 			break;
 		lx->lx_opener = true;
 		lx->lx_keyword = token;

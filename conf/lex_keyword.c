@@ -42,6 +42,7 @@ static const struct keyword keywords[] = {
 	{ "exec",		EXEC },
 	{ "expose",		EXPOSE },
 	{ "field",		FIELD },
+	{ "for",		FOR },
 	{ "group",		GROUP },
 	{ "hash",		HASH },
 	{ "header",		HEADER },
@@ -76,6 +77,7 @@ static const struct keyword keywords[] = {
 	{ "timeout",		TIMEOUT },
 	{ "transparent",	TRANSPARENT },
 	{ "uids",		UIDS },
+	{ "user",		USER },
 	{ "virtual",		VIRTUAL },
 };
 
@@ -252,6 +254,7 @@ is_option(int token)
 	case O_RAW:
 	case O_SIZE:
 	case O_TEXT:
+	case USER:
 		return true;
 	default:
 		return false;
@@ -281,12 +284,23 @@ keyword_find(const char *word)
 	return kw == NULL ? STRING : kw->kw_token;
 }
 
+/* `limit memory 1G file 1M' of a sandbox, where other options have a file. */
+static bool
+is_limited(int block, int before, const char *word)
+{
+	return block == SANDBOX && strcmp(word, "file") == 0 &&
+	    (before == LIMIT || before == NUMBER || before == SIZE ||
+	    before == DURATION);
+}
+
 /* The token of a word in a block, after another one; STRING if it is none. */
 int
 lex_keyword(int block, int before, const char *word)
 {
 	int	 token = keyword_find(word);
 
+	if (is_limited(block, before, word))
+		return STRING;
 	if (is_option(token) && !belongs(block, word, !is_prefix(before)))
 		return MISPLACED;
 	return token;

@@ -22,16 +22,19 @@
 %token	OPEN CLOSE
 %token	ADDRESS AFTER ALLOW CA CAPTURE CERTIFICATE CLUSTER COMMAND CONTROL
 %token	CUSTOM DECIDE DECIDER DEFAULT DENIALS DENY DNS ENVIRONMENT EXEC EXPOSE
-%token	FIELD GROUP HASH HEADER HOSTS IN INCLUDE KEY KUBERNETES LIMIT LISTEN
+%token	FIELD FOR GROUP HASH HEADER HOSTS IN INCLUDE KEY KUBERNETES LIMIT LISTEN
 %token	LOCAL MODE MOUNT NARROW NOCASE ON OWNER PASS PAUSE POLICY PORT QUERY
 %token	READONLY READWRITE REDACT RESOLVER SANDBOX SESSION SHOW SOCKET TCP
-%token	TIMEOUT TRANSPARENT UIDS VIRTUAL
+%token	TIMEOUT TRANSPARENT UIDS USER VIRTUAL
 	/* words of tables, by what follows them: of rules, and of others */
 %token	<text>	C_COUNT C_FLAG C_MS C_PAIRS C_PATHS C_RAW C_SIZE C_TEXT C_WORDS
 %token	<text>	O_COUNT O_FLAG O_MS O_PREFIX O_RAW O_SIZE O_TEXT
 %token	<text>	KIND
 %token	<text>		STRING MACRO
 %token	<number>	NUMBER SIZE DURATION RANGE
+	/* `for' takes the users and groups that follow in its line */
+%nonassoc FOR
+%nonassoc USER GROUP
 %type	<text>		prefix text raw flag ms size_word count decider_kind
 %type	<text>		c_ms
 %type	<number>	duration size write port tcp nocase sandbox_kind
@@ -208,6 +211,10 @@ global		: option
 		| LIMIT STRING NUMBER {
 			conf_global_limit(ps, $<pos>1, $2, $3);
 		}
+		| DEFAULT SANDBOX STRING {
+			stmt_text(&ps->ps_global, $<pos>1, "default sandbox",
+			    $3);
+		}
 		| TIMEOUT STRING duration {
 			conf_global_timeout(ps, $<pos>1, $2, $3);
 		}
@@ -270,6 +277,9 @@ decider_stmt	: option
 		| COMMAND words {
 			stmt_words(&ps->ps_block, $<pos>1, "command",
 			    &ps->ps_decider->dc_command);
+		}
+		| USER STRING {
+			stmt_text(&ps->ps_block, $<pos>1, "user", $2);
 		}
 		;
 
@@ -404,6 +414,9 @@ cluster_stmt	: option
 			stmt_words(&ps->ps_block, $<pos>1, "exec",
 			    &ps->ps_cluster->cl_exec);
 		}
+		| USER STRING {
+			stmt_text(&ps->ps_block, $<pos>1, "user", $2);
+		}
 		;
 
 sandbox		: SANDBOX STRING sandbox_kind OPEN {
@@ -443,6 +456,33 @@ sandbox_stmt	: option
 		}
 		| CLUSTER STRING {
 			conf_sandbox_cluster(ps, $<pos>1, $2);
+		}
+		| USER STRING {
+			conf_sandbox_user(ps, $<pos>1, $2, $<quoted>2);
+		}
+		| FOR starters %prec FOR
+		| LIMIT limits
+		;
+starters	: starter
+		| starters starter
+		;
+starter		: USER words	{ conf_sandbox_for(ps, $<pos>1, false); }
+		| GROUP words	{ conf_sandbox_for(ps, $<pos>1, true); }
+		;
+limits		: limit
+		| limits limit
+		;
+limit		: STRING NUMBER {
+			conf_sandbox_limit(ps, $<pos>1, $1, $<text>2, $2,
+			    false);
+		}
+		| STRING SIZE {
+			conf_sandbox_limit(ps, $<pos>1, $1, $<text>2, $2,
+			    false);
+		}
+		| STRING DURATION {
+			conf_sandbox_limit(ps, $<pos>1, $1, $<text>2, $2,
+			    true);
 		}
 		;
 

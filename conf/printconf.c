@@ -336,6 +336,25 @@ print_mounts(FILE *fp, const char *name, const struct conf_mounts *mounts)
 }
 
 static void
+print_sandbox_users(FILE *fp, const struct conf_sandbox *sb)
+{
+	const struct conf_starter	*st;
+
+	if (sb->sb_user_caller)
+		fputs("\tuser caller\n", fp);
+	if (sb->sb_user != NULL) {
+		fputs("\tuser ", fp);
+		print_quoted(fp, sb->sb_user);
+		putc('\n', fp);
+	}
+	TAILQ_FOREACH(st, &sb->sb_for, st_entry) {
+		fprintf(fp, "\tfor %s ", st->st_group ? "group" : "user");
+		print_quoted(fp, st->st_name);
+		putc('\n', fp);
+	}
+}
+
+static void
 print_sandbox(FILE *fp, const struct conf_sandbox *sb)
 {
 	fputs("sandbox ", fp);
@@ -347,6 +366,7 @@ print_sandbox(FILE *fp, const struct conf_sandbox *sb)
 	}
 	fputs(" {\n", fp);
 	print_stmts(fp, sandbox_table, sb->sb_set, sb, "\t", "\n");
+	print_sandbox_users(fp, sb);
 	print_mounts(fp, "expose", &sb->sb_expose);
 	print_mounts(fp, "mount", &sb->sb_mounts);
 	fputs("}\n", fp);

@@ -128,6 +128,44 @@ identity_check(const struct config *conf, struct why *why)
 	return 0;
 }
 
+/* Why a sandbox of a daemon that is root must not run as this user, or NULL. */
+static const char *
+sandbox_user_error(const struct config *conf, const char *name)
+{
+	const struct passwd	*pw;
+
+	if ((pw = getpwnam(name)) == NULL)
+		return "does not exist";
+	if (pw->pw_uid == 0)
+		return "must not be root";
+	if (strncmp(name, USER_PREFIX, strlen(USER_PREFIX)) == 0 ||
+	    (pw->pw_uid >= conf->cf_uid_first &&
+	    pw->pw_uid <= conf->cf_uid_last))
+		return "must not be one of the daemon's own";
+	return NULL;
+}
+
+/* As whom sandboxes run: root cannot lend them its own identity. */
+void
+identity_sandboxes(const struct config *conf, struct conf_errors *errs)
+{
+	const struct conf_sandbox	*sb;
+	const char			*why;
+
+	TAILQ_FOREACH(sb, &conf->cf_sandboxes, sb_entry) {
+		if (sb->sb_kind == CONF_SANDBOX_KUBERNETES ||
+		    sb->sb_user_caller)
+			continue;
+		if (sb->sb_user == NULL)
+			conf_errors_add(errs, sb->sb_pos, "sandbox \"%s\": "
+			    "user is required as the daemon runs as root",
+			    sb->sb_name);
+		else if ((why = sandbox_user_error(conf, sb->sb_user)) != NULL)
+			conf_errors_add(errs, sb->sb_pos, "sandbox \"%s\": "
+			    "user \"%s\": %s", sb->sb_name, sb->sb_user, why);
+	}
+}
+
 /* uid 0 tells the child to stay who it is. */
 void
 identity_get(enum role role, uid_t *uid, gid_t *gid)

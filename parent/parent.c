@@ -192,11 +192,17 @@ parent_parse(struct conf_errors *errs)
 {
 	struct config	*conf;
 
-	if ((conf = conf_parse(d.d_conf_path, errs)) != NULL && d.d_private) {
+	if ((conf = conf_parse(d.d_conf_path, errs)) == NULL)
+		return NULL;
+	if (d.d_private) {
 		TAILQ_INIT(&conf->cf_sessions);
 		conf->cf_control = conf->cf_control_ro = NULL;
-	}
-	return conf;
+	} else if (geteuid() == 0)
+		identity_sandboxes(conf, errs);
+	if (errs->ce_count == 0)
+		return conf;
+	conf_free(conf);
+	return NULL;
 }
 
 static struct config *

@@ -153,6 +153,8 @@ int		 parent_child_open_done(struct ipc *, const union msg *);
 
 /* identity.c */
 int		 identity_check(const struct config *, struct why *);
+void		 identity_sandboxes(const struct config *,
+		    struct conf_errors *);
 void		 identity_get(enum role, uid_t *, gid_t *);
 const char	*identity_root(enum role);
 

@@ -145,6 +145,38 @@ decider "c" webhook {{ url "https://x.test/" key file "/nonexistent" }}
                "secret, and every sandbox is shown /usr" else repr(said))
 
 
+def sandbox_users(tmp):
+    """Root lends no sandbox its own identity, nor that of its children."""
+    block = 'uids 60000 - 65535\npolicy "p" {{ }}\nsandbox "s" {} {{ ' \
+        'policy "p" {} }}\n'
+    required = "user is required as the daemon runs as root"
+    path = f"{tmp}/user.conf"
+    for kind, user, why in (
+            ("local", "", required),
+            ("virtual", "", required),
+            ('custom "/x"', "ungated", required),
+            ("local", 'user "root"', 'user "root": must not be root'),
+            ("local", 'user "caller"', 'user "caller": does not exist'),
+            ("local", 'user "nobody"', 'user "nobody": must not be one of '
+             "the daemon's own"),
+            ("local", "user caller", None),
+            ("local", 'user "daemon"', None),
+            ("kubernetes", 'image "x"', None)):
+        name = f"sandbox {kind} {user}"
+        write(path, block.format(kind, user))
+        if os.geteuid() != 0:
+            skip(name, "only root has to give up what it is")
+        elif why is None:
+            report(name, None if egressd("-n", path, tmp).returncode == 0
+                   else "refused")
+        else:
+            report(name, refusal(path, f'{path}:3: sandbox "s": {why}'))
+    if os.geteuid() != 0:
+        write(path, block.format("local", ""))
+        report("sandbox without user", None if egressd(
+            "-n", path, tmp).returncode == 0 else "refused")
+
+
 def odd_files(tmp):
     os.mkdir(f"{tmp}/dir")
     os.mkfifo(f"{tmp}/fifo", 0o600)
@@ -234,6 +266,7 @@ def main():
             report("err/" + os.path.basename(path), refused(tmp, path))
         permissions(tmp)
         secrets(tmp)
+        sandbox_users(tmp)
         odd_files(tmp)
         include_bounds(tmp)
         many_errors(tmp)
