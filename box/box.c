@@ -5,6 +5,7 @@
  * its own rights, terminal and working directory; nobody trusts it.
  *
  *	egressd-box -e fd ... -- command
+ *	egressd-box -e fd -c fd ...		(hands in place of a command)
  *	egressd-box hands ...			(hands/hands.c; no sandbox)
  *
  *	   caller's namespaces | outer user ns, network     | inner user ns
@@ -62,9 +63,11 @@
 static void __attribute__((__noreturn__))
 usage(void)
 {
-	fprintf(stderr, "usage: egressd-box -e fd [-qrU] [-f fence] "
-	    "[-h home] [-k directory]\n\t[-w directory] "
-	    "[-x path] [-X path] -- command [argument ...]\n"
+	fprintf(stderr, "usage: egressd-box -e fd [-FqrU] [-f fence] "
+	    "[-h home] [-k directory]\n\t[-l limit=value] "
+	    "[-m source:target] [-M source:target] [-V size]\n\t"
+	    "[-w directory] [-W directory] [-x path] [-X path]\n\t"
+	    "-c fd | -- command [argument ...]\n"
 	    "       egressd-box hands [-F] [-d directory]\n");
 	exit(BOX_FAILED);
 }
@@ -81,17 +84,40 @@ box_notice(const struct box *bx, const char *fmt, ...)
 	va_end(ap);
 }
 
-/* Only the standard three and the engine's channel stay. */
 static void
-box_close_inherited(int engine)
+box_check_channel(int fd)
 {
 	struct stat	 st;
 
-	if (fstat(engine, &st) == -1 || !S_ISSOCK(st.st_mode) ||
-	    fcntl(engine, F_SETFD, FD_CLOEXEC) == -1)
-		errx(BOX_FAILED, "descriptor %d is no channel", engine);
-	if ((engine > 3 && close_range(3, engine - 1, 0) == -1) ||
-	    close_range(engine + 1, UINT_MAX, 0) == -1)
+	if (fstat(fd, &st) == -1 || !S_ISSOCK(st.st_mode) ||
+	    fcntl(fd, F_SETFD, FD_CLOEXEC) == -1)
+		errx(BOX_FAILED, "descriptor %d is no channel", fd);
+}
+
+/* Close what lies between two descriptors that stay. */
+static void
+box_close_between(unsigned int low, unsigned int high)
+{
+	if (high - low > 1 && close_range(low + 1, high - 1, 0) == -1)
+		err(BOX_FAILED, "close_range");
+}
+
+/* Only the standard three, the engine's channel and that of hands stay. */
+static void
+box_close_inherited(const struct box *bx)
+{
+	int	 low = bx->bx_engine, high = bx->bx_engine;
+
+	box_check_channel(bx->bx_engine);
+	if (bx->bx_hands != -1) {
+		box_check_channel(bx->bx_hands);
+		low = bx->bx_hands < low ? bx->bx_hands : low;
+		high = bx->bx_hands > high ? bx->bx_hands : high;
+	}
+	box_close_between(STDERR_FILENO, low);
+	if (low != high)
+		box_close_between(low, high);
+	if (close_range(high + 1, UINT_MAX, 0) == -1)
 		err(BOX_FAILED, "close_range");
 }
 
@@ -144,17 +170,68 @@ box_descriptor(const char *s)
 	return fd;
 }
 
-/* Options that need others, or the caller's environment, come last. */
+static uint64_t
+box_size(const char *s)
+{
+	const char	*why;
+	uint64_t	 size;
+
+	size = strtonum(s, 1, INT64_MAX, &why);
+	if (why != NULL)
+		errx(BOX_FAILED, "size %s: %s", s, why);
+	return size;
+}
+
+/* Only what the caller mounts by name can be written to outside. */
+static void
+box_check_virtual(const struct box *bx, const char *kept)
+{
+	size_t	 i;
+
+	if (bx->bx_virtual == 0)
+		return;
+	if (kept != NULL)
+		errx(BOX_FAILED, "home %s: a virtual sandbox keeps nothing",
+		    kept);
+	for (i = 0; i < bx->bx_npaths; i++)
+		if (bx->bx_paths[i].bp_write &&
+		    bx->bx_paths[i].bp_on == bx->bx_paths[i].bp_path)
+			errx(BOX_FAILED, "cannot expose %s for writing: the "
+			    "sandbox is virtual", bx->bx_paths[i].bp_path);
+}
+
+/* Options that need others, or the caller's environment. */
+static void
+box_resolve(struct box *bx, const char *cwd, const char *kept)
+{
+	if (bx->bx_fence == NULL)
+		bx->bx_fence = box_fence();
+	box_check_virtual(bx, kept);
+	paths_home(bx);
+	paths_cwd(bx, cwd);
+	if (kept != NULL)
+		paths_kept_home(bx, kept);
+	paths_check_links(bx);
+	home_prepare(bx);
+}
+
 static void
 box_options(struct box *bx, int argc, char **argv)
 {
 	const char	*cwd = NULL, *kept = NULL;
 	int		 ch;
 
-	while ((ch = getopt(argc, argv, "+e:f:h:k:qrUw:x:X:")) != -1) {
+	while ((ch = getopt(argc, argv,
+	    "+c:e:Ff:h:k:l:m:M:qrUV:w:W:x:X:")) != -1) {
 		switch (ch) {
+		case 'c':
+			bx->bx_hands = box_descriptor(optarg);
+			break;
 		case 'e':
 			bx->bx_engine = box_descriptor(optarg);
+			break;
+		case 'F':
+			bx->bx_forward = 1;
 			break;
 		case 'f':
 			bx->bx_fence = optarg;
@@ -165,6 +242,13 @@ box_options(struct box *bx, int argc, char **argv)
 		case 'k':
 			kept = optarg;
 			break;
+		case 'l':
+			limit_option(bx, optarg);
+			break;
+		case 'm':
+		case 'M':
+			paths_mount(bx, optarg, ch == 'M');
+			break;
 		case 'q':
 			bx->bx_quiet = 1;
 			break;
@@ -174,8 +258,14 @@ box_options(struct box *bx, int argc, char **argv)
 		case 'U':
 			bx->bx_host_sockets = 1;
 			break;
+		case 'V':
+			bx->bx_virtual = box_size(optarg);
+			break;
 		case 'w':
 			cwd = optarg;
+			break;
+		case 'W':
+			paths_top(bx, optarg);
 			break;
 		case 'x':
 		case 'X':
@@ -185,17 +275,24 @@ box_options(struct box *bx, int argc, char **argv)
 			usage();
 		}
 	}
-	if (bx->bx_engine == -1 || argc == optind)
+	if (bx->bx_engine == -1 || bx->bx_engine == bx->bx_hands ||
+	    (argc == optind) != (bx->bx_hands != -1))
 		usage();
 	bx->bx_argv = argv + optind;
-	if (bx->bx_fence == NULL)
-		bx->bx_fence = box_fence();
-	paths_home(bx);
-	paths_cwd(bx, cwd);
-	if (kept != NULL)
-		paths_kept_home(bx, kept);
-	paths_check_links(bx);
-	home_prepare(bx);
+	if (bx->bx_hands != -1)
+		bx->bx_quiet = 1;
+	box_resolve(bx, cwd, kept);
+}
+
+/* Hands have no terminal, whoever has started us. */
+static void
+box_find_terminal(struct box *bx)
+{
+	bx->bx_terminal = -1;
+	if (bx->bx_hands != -1)
+		return;
+	bx->bx_tty = box_tty();
+	bx->bx_terminal = open("/dev/tty", O_RDWR | O_CLOEXEC);
 }
 
 /* Start the first process of the sandbox and wait for its end. */
@@ -222,6 +319,8 @@ box_start(struct box *bx)
 		init_run(bx, pair[1]);
 	}
 	close(pair[1]);
+	if (bx->bx_hands != -1)
+		close(bx->bx_hands);
 	stdio_leave(bx);
 	if (bx->bx_broker != 0)
 		close(bx->bx_brokerfd);
@@ -235,7 +334,8 @@ int
 main(int argc, char **argv)
 {
 	struct box	 bx = {
-		.bx_engine = -1, .bx_uid = geteuid(), .bx_gid = getegid(),
+		.bx_engine = -1, .bx_hands = -1, .bx_uid = geteuid(),
+		.bx_gid = getegid(),
 		.bx_trust = { [0 ... TRUST_KIND_MAX - 1] = -1 }
 	};
 
@@ -244,10 +344,9 @@ main(int argc, char **argv)
 		return hands_main(argc - 1, argv + 1);
 	box_options(&bx, argc, argv);
 	stdio_vet(&bx);
-	box_close_inherited(bx.bx_engine);
+	box_close_inherited(&bx);
 	stdio_detach(&bx);
-	bx.bx_tty = box_tty();
-	bx.bx_terminal = open("/dev/tty", O_RDWR | O_CLOEXEC);
+	box_find_terminal(&bx);
 
 	ns_enter_outer(&bx);
 	net_up();

@@ -40,6 +40,8 @@
 
 #define BOX_TRUST_DIR	"/etc/egressd-trust"
 #define BOX_STDIO	3		/* standard input, output and error */
+#define BOX_LIMITS	4		/* limit.c */
+#define BOX_WORK	"/work"		/* of a virtual sandbox */
 
 #define NITEMS(a)	(sizeof(a) / sizeof((a)[0]))
 
@@ -65,6 +67,12 @@ struct box {
 	struct box_path		*bx_paths;
 	size_t			 bx_npaths;
 	char			*bx_cwd;	/* as the sandbox sees it */
+	const char	       **bx_tops;	/* a cwd must be beneath one */
+	size_t			 bx_ntops;
+	uint64_t		 bx_virtual;	/* bytes; 0: a local sandbox */
+	uint64_t		 bx_limits[BOX_LIMITS]; /* 0: none */
+	int			 bx_hands;	/* channel, or -1: a command */
+	int			 bx_forward;	/* hands may connect */
 	const char		*bx_home;	/* NULL: none of its own */
 	char			*bx_kept_home;	/* of the host, or NULL */
 	const char		*bx_user_home;	/* by the user database */
@@ -110,6 +118,8 @@ void	 relay_finish(struct box *, int);
 
 /* paths.c */
 void	 paths_expose(struct box *, const char *, int);
+void	 paths_mount(struct box *, const char *, int);
+void	 paths_top(struct box *, const char *);
 void	 paths_cwd(struct box *, const char *);
 void	 paths_home(struct box *);
 void	 paths_kept_home(struct box *, const char *);
@@ -149,7 +159,9 @@ void	 gate_await(struct box *);
 #define MNT_SYSTEM	(MNT_PLAIN | MOUNT_ATTR_RDONLY)
 
 struct mnt {
-	int	 mn_host;	/* the host's root directory */
+	int		 mn_host;	/* the host's root directory */
+	int		 mn_all;	/* virtual: all to write to, or -1 */
+	unsigned int	 mn_next;	/* name of a directory in it */
 };
 
 int	 mnt_open(int, const char *, uint64_t);
@@ -161,13 +173,14 @@ void	 mnt_bind_real(int, const char *, uint64_t);
 void	 mnt_fs(const char *, const char *, const char *, const char *,
 	    uint64_t);
 void	 mnt_tmpfs(const char *, const char *);
+void	 mnt_private(struct mnt *, const char *, mode_t);
 int	 mnt_tmpfs_fd(int, const char *);
 void	 mnt_read_only(const char *);
 void	 mnt_hide(const char *);
 void	 mnt_mkdir(const char *, mode_t);
 void	 mnt_write(const char *, const void *, size_t);
 void	 mnt_write_all(int, const char *, const void *, size_t);
-void	 mnt_begin(struct mnt *);
+void	 mnt_begin(struct mnt *, uint64_t);
 void	 mnt_end(struct mnt *);
 
 /* root.c, root_etc.c */
@@ -204,6 +217,10 @@ void	 broker_stop(struct box *);
 void	 confine_signals(void);
 void	 confine_calls(void);
 int	 confine_connect(void);
+
+/* limit.c */
+void	 limit_option(struct box *, const char *);
+void	 limit_set(const struct box *);
 
 /* home.c */
 int	 home_enter(int, const char *);

@@ -15,12 +15,15 @@
 
 #include <err.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "box.h"
+#include "caps.h"
+#include "hands/hands.h"
 
 struct init {
 	const struct box *in_box;
@@ -32,12 +35,56 @@ struct init {
 	uint8_t	 in_epoch;	/* of box's last question */
 };
 
+/* The place of the channel: the first one, and nothing behind it. */
+#define INIT_HANDS	(STDERR_FILENO + 1)
+
+/*
+ * In place of a command: no execve(2) takes away rights and descriptors, so
+ * both are given up by hand.
+ */
+static void __attribute__((__noreturn__))
+init_hands(const struct box *bx)
+{
+	struct hands_options	 ho = {
+		.ho_forward = bx->bx_forward, .ho_cwd = bx->bx_cwd
+	};
+	const char		*what;
+	int			 fd, null;
+
+	if (!bx->bx_root && (what = caps_drop()) != NULL)
+		err(BOX_FAILED, "dropping %s", what);
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == -1)
+		err(BOX_FAILED, "dropping privileges");
+	if ((null = open("/dev/null", O_RDWR)) == -1)
+		err(BOX_FAILED, "/dev/null");
+	/* A write beyond the limit is an error then, not their end. */
+	signal(SIGXFSZ, SIG_IGN);
+	for (fd = 0; fd <= STDERR_FILENO; fd++)
+		if (dup2(null, fd) == -1)
+			err(BOX_FAILED, "/dev/null");
+	if ((bx->bx_hands != INIT_HANDS &&
+	    dup3(bx->bx_hands, INIT_HANDS, O_CLOEXEC) == -1) ||
+	    close_range(INIT_HANDS + 1, UINT_MAX, 0) == -1)
+		_exit(BOX_FAILED);
+	hands_serve_channel(INIT_HANDS, &ho);
+}
+
+/* A caller's directory may not be shown, any other is where work is done. */
+static void
+init_enter_cwd(const struct box *bx)
+{
+	if (chdir(bx->bx_cwd) == 0)
+		return;
+	if (bx->bx_virtual != 0 || bx->bx_hands != -1 || chdir("/") == -1)
+		err(BOX_FAILED, "%s", bx->bx_cwd);
+}
+
 static void __attribute__((__noreturn__))
 init_command(const struct box *bx)
 {
 	ns_enter_inner(bx);
-	if (chdir(bx->bx_cwd) == -1 && chdir("/") == -1)
-		err(BOX_FAILED, "%s", bx->bx_cwd);
+	init_enter_cwd(bx);
+	limit_set(bx);
 	env_set(bx);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
 		err(BOX_FAILED, "no_new_privs");
@@ -49,6 +96,8 @@ init_command(const struct box *bx)
 	if (bx->bx_broker != 0)
 		broker_attend(bx, confine_connect());
 	sigprocmask(SIG_SETMASK, &bx->bx_mask, NULL);
+	if (bx->bx_hands != -1)
+		init_hands(bx);
 	/* Descriptors above are closed already; this makes sure of it. */
 	(void)close_range(STDERR_FILENO + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC);
 	execvp(bx->bx_argv[0], bx->bx_argv);
@@ -184,6 +233,8 @@ init_run(const struct box *bx, int job)
 		init_command(bx);
 	if (bx->bx_broker != 0)
 		close(bx->bx_brokerfd);
+	if (bx->bx_hands != -1)
+		close(bx->bx_hands);
 	ns_drop();
 	init_serve(&in, children);
 }

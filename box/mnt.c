@@ -18,8 +18,10 @@
 #include <err.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <limits.h>
 #include <sched.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,6 +31,10 @@
 #define EMPTY_FILE	"/.empty"
 #define EMPTY_DIR	"/.none"
 #define OPEN_TRIES	1000	/* against who renames all the time */
+#define ALL		"/.all"
+#define ALL_ROOT	"root"
+#define INODE_BYTES	2048	/* of a virtual sandbox's, per file */
+#define INODES_MIN	4096
 
 /*
  * Open a path below a root for its place only; -1 with errno.  The kernel
@@ -168,16 +174,21 @@ mnt_bind(const struct mnt *mn, const char *source, const char *target,
 	close(fd);
 }
 
-/* Not mounted anywhere yet; option may be NULL. */
+/* Not mounted anywhere yet; options are names and values up to a NULL. */
 static int
-mnt_new(const char *type, const char *target, const char *key,
-    const char *value, uint64_t attr)
+mnt_new(const char *type, const char *target, const char *const *options,
+    uint64_t attr)
 {
 	int	 fs, mnt;
 
-	if ((fs = fsopen(type, FSOPEN_CLOEXEC)) == -1 || (key != NULL &&
-	    fsconfig(fs, FSCONFIG_SET_STRING, key, value, 0) == -1) ||
-	    fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == -1 ||
+	if ((fs = fsopen(type, FSOPEN_CLOEXEC)) == -1)
+		err(BOX_FAILED, "sandbox: %s on %s", type, target);
+	for (; *options != NULL; options += 2)
+		if (fsconfig(fs, FSCONFIG_SET_STRING, options[0], options[1],
+		    0) == -1)
+			err(BOX_FAILED, "sandbox: %s on %s: %s", type, target,
+			    options[0]);
+	if (fsconfig(fs, FSCONFIG_CMD_CREATE, NULL, NULL, 0) == -1 ||
 	    (mnt = fsmount(fs, FSMOUNT_CLOEXEC, attr)) == -1)
 		err(BOX_FAILED, "sandbox: %s on %s", type, target);
 	close(fs);
@@ -189,10 +200,11 @@ void
 mnt_fs(const char *type, const char *target, const char *key,
     const char *value, uint64_t attr)
 {
-	int	 mnt;
+	const char	*options[] = { key, value, NULL };
+	int		 mnt;
 
 	mnt_mkdir(target, 0755);
-	mnt = mnt_new(type, target, key, value, attr);
+	mnt = mnt_new(type, target, options, attr);
 	if (move_mount(mnt, "", AT_FDCWD, target,
 	    MOVE_MOUNT_F_EMPTY_PATH) == -1)
 		err(BOX_FAILED, "sandbox: mount %s", target);
@@ -205,11 +217,39 @@ mnt_tmpfs(const char *target, const char *mode)
 	mnt_fs("tmpfs", target, "mode", mode, MNT_PLAIN);
 }
 
+/*
+ * A directory of the sandbox's own that it can write to.  In a virtual one all
+ * of these share a tmpfs and so its size; they are mounts nevertheless, which
+ * the command cannot put another directory in the place of.
+ */
+void
+mnt_private(struct mnt *mn, const char *target, mode_t mode)
+{
+	char	 text[16];
+	int	 fd;
+
+	if (mn->mn_all == -1) {
+		snprintf(text, sizeof(text), "%o", mode);
+		mnt_tmpfs(target, text);
+		return;
+	}
+	snprintf(text, sizeof(text), "%u", mn->mn_next++);
+	if (mkdirat(mn->mn_all, text, 0700) == -1 ||
+	    fchmodat(mn->mn_all, text, mode, 0) == -1 ||
+	    (fd = openat(mn->mn_all, text, O_PATH | O_DIRECTORY |
+	    O_CLOEXEC)) == -1)
+		err(BOX_FAILED, "sandbox: %s", target);
+	mnt_bind_fd(fd, target, MNT_PLAIN);
+	close(fd);
+}
+
 /* Mount a tmpfs on an open directory; returns the new one. */
 int
 mnt_tmpfs_fd(int dir, const char *name)
 {
-	int	 mnt = mnt_new("tmpfs", name, "mode", "700", MNT_PLAIN);
+	static const char *const options[] = { "mode", "700", NULL };
+	int			 mnt = mnt_new("tmpfs", name, options,
+				    MNT_PLAIN);
 
 	if (move_mount(mnt, "", dir, "", MOVE_MOUNT_F_EMPTY_PATH |
 	    MOVE_MOUNT_T_EMPTY_PATH) == -1)
@@ -266,21 +306,83 @@ mnt_write(const char *path, const void *data, size_t len)
 	close(fd);
 }
 
-/* A private mount namespace whose root is ours and empty but for the host. */
-void
-mnt_begin(struct mnt *mn)
+/* Mount an open directory on another, by its path. */
+static void
+mnt_move(int mnt, const char *target)
 {
+	if (move_mount(mnt, "", AT_FDCWD, target,
+	    MOVE_MOUNT_F_EMPTY_PATH) == -1)
+		err(BOX_FAILED, "sandbox: mount %s", target);
+}
+
+/*
+ * A tmpfs of this size on a directory, and on a directory in it that one
+ * itself, to become the root: what lies beside the root cannot be reached from
+ * it.
+ */
+static void
+mnt_all(struct mnt *mn, uint64_t size, const char *on)
+{
+	uint64_t	 files = size / INODE_BYTES;
+	char		 bytes[24], inodes[24], root[64];
+	const char	*options[] = {
+		"mode", "700", "size", bytes, "nr_inodes", inodes, NULL
+	};
+	int		 mnt, fd;
+
+	snprintf(bytes, sizeof(bytes), "%" PRIu64, size);
+	snprintf(inodes, sizeof(inodes), "%" PRIu64,
+	    files < INODES_MIN ? INODES_MIN : files);
+	snprintf(root, sizeof(root), "%s/" ALL_ROOT, on);
+	mnt = mnt_new("tmpfs", on, options, MNT_PLAIN);
+	mnt_move(mnt, on);
+	close(mnt);
+	if ((mn->mn_all = open(on, O_PATH | O_DIRECTORY | O_CLOEXEC)) == -1 ||
+	    mkdirat(mn->mn_all, ALL_ROOT, 0755) == -1 ||
+	    (fd = openat(mn->mn_all, ALL_ROOT, O_PATH | O_CLOEXEC)) == -1)
+		err(BOX_FAILED, "%s", on);
+	mnt = mnt_clone(fd, root, MNT_PLAIN);
+	mnt_move(mnt, root);
+	close(mnt);
+	close(fd);
+}
+
+static void
+mnt_pivot(const char *root)
+{
+	char	 host[64];
+
+	snprintf(host, sizeof(host), "%s" HOST, root);
+	if (mkdir(host, 0700) == -1 ||
+	    syscall(SYS_pivot_root, root, host) == -1 || chdir("/") == -1)
+		err(BOX_FAILED, "pivot_root");
+}
+
+/*
+ * A private mount namespace whose root is ours and empty but for the host.
+ * With a size, nothing but that much can be written to in all (virtual).
+ */
+void
+mnt_begin(struct mnt *mn, uint64_t size)
+{
+	mn->mn_all = -1;
+	mn->mn_next = 0;
 	if (unshare(CLONE_NEWNS) == -1 ||
 	    mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == -1)
 		err(BOX_FAILED, "mount namespace");
 	if ((mn->mn_host = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)) == -1)
 		err(BOX_FAILED, "/");
 	/* Any directory would do; this one everybody has. */
-	mnt_tmpfs("/tmp", "755");
-	if (mkdir("/tmp" HOST, 0700) == -1 ||
-	    syscall(SYS_pivot_root, "/tmp", "/tmp" HOST) == -1 ||
-	    chdir("/") == -1)
-		err(BOX_FAILED, "pivot_root");
+	if (size == 0) {
+		mnt_tmpfs("/tmp", "755");
+		mnt_pivot("/tmp");
+	} else {
+		mnt_all(mn, size, "/tmp");
+		mnt_pivot("/tmp/" ALL_ROOT);
+		/* Or it would cover what the host has there. */
+		mnt_mkdir(ALL, 0700);
+		mnt_move(mn->mn_all, ALL);
+	}
 	mnt_touch(EMPTY_FILE);
 	mnt_mkdir(EMPTY_DIR, 0555);
 }
@@ -292,5 +394,11 @@ mnt_end(struct mnt *mn)
 	if (umount2(HOST, MNT_DETACH) == -1 || rmdir(HOST) == -1 ||
 	    unlink(EMPTY_FILE) == -1 || rmdir(EMPTY_DIR) == -1)
 		err(BOX_FAILED, "leaving the host's file system");
-	mnt_read_only("/");
+	if (mn->mn_all == -1) {
+		mnt_read_only("/");
+		return;
+	}
+	close(mn->mn_all);
+	if (umount2(ALL, MNT_DETACH) == -1 || rmdir(ALL) == -1)
+		err(BOX_FAILED, "leaving " ALL);
 }

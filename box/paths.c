@@ -35,6 +35,37 @@ paths_add(struct box *bx, char *real, int writable)
 	bp[bx->bx_npaths++].bp_write = writable;
 }
 
+/*
+ * The name of what is, or will be, in the sandbox: absolute, each name after
+ * one slash, and none that leads back.
+ */
+static char *
+paths_inside(const char *path)
+{
+	char		*name, *to;
+	const char	*p = path;
+	size_t		 len;
+
+	if (*path != '/')
+		errx(BOX_FAILED, "%s: not an absolute path", path);
+	if (strlen(path) >= PATH_MAX)
+		errx(BOX_FAILED, "%s: name too long", path);
+	if ((name = to = calloc(1, strlen(path) + 2)) == NULL)
+		err(BOX_FAILED, NULL);
+	while (*(p += strspn(p, "/")) != '\0') {
+		len = strcspn(p, "/");
+		if (strncmp(p, "..", len) == 0)
+			errx(BOX_FAILED, "%s: must not contain . or ..", path);
+		*to++ = '/';
+		memcpy(to, p, len);
+		to += len;
+		p += len;
+	}
+	if (to == name)
+		*to = '/';
+	return name;
+}
+
 /* A path that the caller names; one that must not be shown is an error. */
 void
 paths_expose(struct box *bx, const char *path, int writable)
@@ -54,25 +85,98 @@ paths_expose(struct box *bx, const char *path, int writable)
 	bx->bx_paths[bx->bx_npaths - 1].bp_given = path;
 }
 
+/* Paths that box itself makes, or that the gate's answers lie in. */
+static const char *const paths_taken[] = {
+	"/dev", "/proc", "/sys", BOX_TRUST_DIR
+};
+
+/* source:target, the target without a colon: shown by another name. */
+void
+paths_mount(struct box *bx, const char *text, int writable)
+{
+	const char	*colon = strrchr(text, ':');
+	char		*source, *target;
+	size_t		 i;
+
+	if (colon == NULL || colon == text)
+		errx(BOX_FAILED, "mount %s: must be a path, : and where it is "
+		    "in the sandbox", text);
+	if ((source = strndup(text, colon - text)) == NULL)
+		err(BOX_FAILED, NULL);
+	target = paths_inside(colon + 1);
+	if (strcmp(target, "/") == 0)
+		errx(BOX_FAILED, "mount %s: not on the root", text);
+	for (i = 0; i < NITEMS(paths_taken); i++)
+		if (exposure_beneath(target, paths_taken[i]))
+			errx(BOX_FAILED, "mount %s: not in %s", text,
+			    paths_taken[i]);
+	paths_expose(bx, source, writable);
+	bx->bx_paths[bx->bx_npaths - 1].bp_on = target;
+}
+
+/* A directory that the working directory must be, or be beneath. */
+void
+paths_top(struct box *bx, const char *path)
+{
+	const char	**tops;
+
+	if ((tops = reallocarray(bx->bx_tops, bx->bx_ntops + 1,
+	    sizeof(*tops))) == NULL)
+		err(BOX_FAILED, NULL);
+	bx->bx_tops = tops;
+	tops[bx->bx_ntops++] = path;
+}
+
+/*
+ * Both are compared by their real names, which hold no links; in a virtual
+ * sandbox, where nothing is there yet, by their names.
+ */
+static void
+paths_check_tops(const struct box *bx)
+{
+	char	*top;
+	size_t	 i;
+
+	if (bx->bx_ntops == 0)
+		return;
+	for (i = 0; i < bx->bx_ntops; i++) {
+		top = bx->bx_virtual != 0 ? paths_inside(bx->bx_tops[i]) :
+		    realpath(bx->bx_tops[i], NULL);
+		if (top != NULL && exposure_beneath(bx->bx_cwd, top))
+			return;
+		free(top);
+	}
+	errx(BOX_FAILED, "working directory %s: not beneath %s%s", bx->bx_cwd,
+	    bx->bx_tops[0], bx->bx_ntops == 1 ? "" : ", nor another one that "
+	    "is permitted");
+}
+
 /*
  * Where the caller happens to stand is exposed too, unless that would give
  * away much more than a project; the command then starts in what the sandbox
- * has of that name.
+ * has of that name.  A virtual sandbox has a directory of its own.
  */
 void
 paths_cwd(struct box *bx, const char *named)
 {
 	const char	*why;
 
+	if (bx->bx_virtual != 0) {
+		bx->bx_cwd = paths_inside(named != NULL ? named : BOX_WORK);
+		paths_check_tops(bx);
+		return;
+	}
 	if (named != NULL) {
 		paths_expose(bx, named, 1);
 		bx->bx_cwd = bx->bx_paths[bx->bx_npaths - 1].bp_path;
+		paths_check_tops(bx);
 		return;
 	}
 	if ((bx->bx_cwd = getcwd(NULL, 0)) == NULL)
 		err(BOX_FAILED, "working directory");
 	if (*bx->bx_cwd != '/')
 		errx(BOX_FAILED, "working directory: %s", bx->bx_cwd);
+	paths_check_tops(bx);
 	if ((why = exposure_why_not_cwd(bx->bx_cwd, bx->bx_user_home,
 	    bx->bx_root)) != NULL)
 		box_notice(bx, "%s is not exposed: %s", bx->bx_cwd, why);

@@ -10,6 +10,9 @@
  *	/dev /proc /sys				as little as programs expect
  *	working directory, exposed paths	as the caller said
  *
+ * In a virtual sandbox the root and the working directory are private as well,
+ * and all that is private is one file system of a given size.
+ *
  * The inner user namespace gets a copy of these mounts that it can neither
  * take apart nor make writable.
  */
@@ -101,14 +104,14 @@ root_system(const struct mnt *mn)
 }
 
 static void
-root_private(const struct mnt *mn, const struct box *bx)
+root_private(struct mnt *mn, const struct box *bx)
 {
 	const char	*home;
 	size_t		 i;
 
-	mnt_tmpfs("/tmp", "1777");
-	mnt_tmpfs("/run", "755");
-	mnt_tmpfs("/var", "755");
+	mnt_private(mn, "/tmp", 01777);
+	mnt_private(mn, "/run", 0755);
+	mnt_private(mn, "/var", 0755);
 	mnt_mkdir("/run/lock", 0755);
 	mnt_mkdir("/var/cache", 0755);
 	mnt_mkdir("/var/lib", 0755);
@@ -125,21 +128,21 @@ root_private(const struct mnt *mn, const struct box *bx)
 	for (i = 0; i < NITEMS(bx->bx_covered); i++)
 		if ((home = bx->bx_covered[i]) != NULL &&
 		    access(home, F_OK) == 0)
-			mnt_tmpfs(home, "700");
+			mnt_private(mn, home, 0700);
 	if (bx->bx_home != NULL)
-		mnt_tmpfs(bx->bx_home, "700");
+		mnt_private(mn, bx->bx_home, 0700);
 }
 
 static void
-root_dev(const struct mnt *mn, const struct box *bx)
+root_dev(struct mnt *mn, const struct box *bx)
 {
 	size_t	 i;
 
-	mnt_tmpfs("/dev", "755");
+	mnt_private(mn, "/dev", 0755);
 	for (i = 0; i < NITEMS(devices); i++)
 		mnt_bind(mn, devices[i], devices[i], MNT_DEVICES);
 	mnt_fs("devpts", "/dev/pts", "ptmxmode", "666", MNT_DEVICES);
-	mnt_tmpfs("/dev/shm", "1777");
+	mnt_private(mn, "/dev/shm", 01777);
 	for (i = 0; i < NITEMS(dev_links); i++)
 		if (symlink(dev_links[i].target, dev_links[i].path) == -1)
 			err(BOX_FAILED, "sandbox: %s", dev_links[i].path);
@@ -308,12 +311,15 @@ root_build(const struct box *bx)
 	struct mnt	 mn;
 
 	umask(022);
-	mnt_begin(&mn);
+	mnt_begin(&mn, bx->bx_virtual);
 	root_system(&mn);
 	root_private(&mn, bx);
 	root_dev(&mn, bx);
 	root_proc();
 	root_etc(&mn, bx);
+	/* Before links of others can stand in its way. */
+	if (bx->bx_virtual != 0)
+		mnt_mkdir(bx->bx_cwd, 0755);
 	root_exposed(&mn, bx);
 	root_nss(bx);
 	root_hide_kernel(bx);

@@ -194,6 +194,10 @@ conf_sandbox_mount(struct parse *ps, struct conf_pos pos, const char *source,
 		return;
 	conf_sandbox_path(ps, pos, "mount", source);
 	conf_sandbox_path(ps, pos, "mount", target);
+	/* box takes both in one word. */
+	if (strchr(target, ':') != NULL)
+		conf_error(ps, pos, "mount \"%s\": must not contain a colon",
+		    target);
 	conf_sandbox_mount_add(ps, &ps->ps_sandbox->sb_mounts, pos, source,
 	    target, write);
 }
