@@ -114,6 +114,7 @@ home_begin(const struct box *bx)
 	int		  i, n;
 
 	if (bx->bx_home == NULL || bx->bx_kept_home != NULL ||
+	    bx->bx_virtual != 0 ||
 	    (n = scandir(bx->bx_home, &list, NULL, alphasort)) == -1)
 		return;
 	if ((places.names = calloc(n + 1, sizeof(*places.names))) == NULL)

@@ -25,9 +25,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "exposure.h"
 #include "name.h"
 #include "run.h"
+
+#define VIRTUAL_SIZE	(256LL << 20)	/* bytes */
+#define VIRTUAL_MIN	(1LL << 20)
+#define VIRTUAL_MAX	(1LL << 40)
 
 static struct {
 	const char	*name;		/* -n: of the session, or NULL */
@@ -35,15 +38,14 @@ static struct {
 	const char	*directory;	/* for a private daemon's socket */
 	int		 verbose;
 	int		 quiet;
-	int		 elsewhere;	/* -w: not in the working directory */
+	const char	*cwd;		/* -w, or NULL */
+	int		 is_virtual;
 	int		 as_root;
 	unsigned int	 deadline;	/* -t: s, or 0 */
 	int		 kept_home;	/* -H: one of the sandbox's own */
 	const char	*home;		/* by the user database, or NULL */
 	struct list	 argv;		/* of box */
 	size_t		 command;	/* where that begins, in argv */
-	struct list	 writable;	/* what the sandbox may write to */
-	struct list	 readable;	/* what else was asked to be shown */
 	const char	*profile_name;	/* -P */
 	struct profile	 profile;
 	char		 engine[16];	/* box's end of the pair, for argv */
@@ -56,9 +58,10 @@ static void __attribute__((__noreturn__))
 usage(void)
 {
 	fputs("usage: egressctl run [-EqrUv] [-e name[=value]] [-f file | "
-	    "-s socket]\n\t[-H directory] [-n name] [-p policy] "
-	    "[-P profile] [-S directory]\n\t[-t time] [-w directory] [-x path] "
-	    "[-X path] -- command [argument ...]\n", stderr);
+	    "-s socket]\n\t[-H directory] [-m path:inside[:rw]] [-n name] "
+	    "[-p policy]\n\t[-P profile] [-S directory] [-t time] "
+	    "[--virtual[=size]]\n\t[-w directory] [-x path] [-X path] "
+	    "-- command [argument ...]\n", stderr);
 	exit(EXIT_NO_RUN);
 }
 
@@ -80,7 +83,65 @@ static void
 expose(const char *path, int writable)
 {
 	box_option(writable ? "-X" : "-x", path);
-	list_add(writable ? &run.writable : &run.readable, path);
+	shown_path(path, writable);
+}
+
+static char *
+part(const char *text, size_t len)
+{
+	char	*copy;
+
+	if ((copy = strndup(text, len)) == NULL)
+		err(EXIT_NO_RUN, NULL);
+	return copy;
+}
+
+/* A path of the host, a colon, its name in there, and perhaps :rw or :ro. */
+static void
+take_mount(const char *arg)
+{
+	size_t		 len = strlen(arg);
+	const char	*end = arg + (len > 3 ? len - 3 : 0), *colon, *both;
+	int		 writable = strcmp(end, ":rw") == 0;
+
+	if (!writable && strcmp(end, ":ro") != 0)
+		end = arg + len;
+	both = part(arg, (size_t)(end - arg));
+	if ((colon = strrchr(both, ':')) == NULL || colon == both ||
+	    colon[1] != '/')
+		errx(EXIT_NO_RUN, "-m %s: wanted a path, a colon and an "
+		    "absolute path in the sandbox, and :rw if it may be "
+		    "written to", arg);
+	box_option(writable ? "-M" : "-m", both);
+	shown_mount(colon + 1);
+	shown_path(part(both, (size_t)(colon - both)), writable);
+}
+
+/* For box, in bytes. */
+static void
+take_virtual(const char *arg)
+{
+	static char	 bytes[24];
+	const char	*unit, *fault = NULL;
+	size_t		 len;
+	long long	 n = VIRTUAL_SIZE;
+	int		 shift = 0;
+
+	if (arg != NULL) {
+		len = strspn(arg, "0123456789");
+		unit = strchr("KMG", arg[len]);
+		if (unit != NULL && *unit != '\0')
+			shift = *unit == 'K' ? 10 : *unit == 'M' ? 20 : 30;
+		n = strtonum(part(arg, len), 1, VIRTUAL_MAX >> shift, &fault);
+		n <<= shift;
+		if (fault != NULL || n < VIRTUAL_MIN || unit == NULL ||
+		    (*unit != '\0' && arg[len + 1] != '\0'))
+			errx(EXIT_NO_RUN, "--virtual=%s: wanted a size from "
+			    "1M to 1024G, such as 512M", arg);
+	}
+	snprintf(bytes, sizeof(bytes), "%lld", n);
+	run.is_virtual = 1;
+	box_option("-V", bytes);
 }
 
 /* A number without a unit is a trap, here as in egressd.conf(5). */
@@ -127,8 +188,11 @@ take_option(struct invocation *in, int ch)
 		break;
 	case 'H':
 		run.kept_home = 1;
-		list_add(&run.writable, optarg);
+		shown_path(optarg, 1);
 		box_option("-k", optarg);
+		break;
+	case 'm':
+		take_mount(optarg);
 		break;
 	case 'n':
 		if ((why = name_error(optarg)) != NULL)
@@ -165,9 +229,11 @@ take_option(struct invocation *in, int ch)
 	case 'U':
 		box_option("-U", NULL);
 		break;
+	case 'V':
+		take_virtual(optarg);
+		break;
 	case 'w':
-		run.elsewhere = 1;
-		list_add(&run.writable, optarg);
+		run.cwd = optarg;
 		box_option("-w", optarg);
 		break;
 	case 'x':
@@ -199,8 +265,8 @@ take_profile(const char *command)
 		exit(EXIT_NO_RUN);
 	if (!found)
 		return;
-	/* With -H all of the home is kept, `write' need not be exposed. */
-	if (run.kept_home)
+	/* With -H all of the home is kept, and in memory nothing is. */
+	if (run.kept_home || run.is_virtual)
 		words_free(&pf->pf_write);
 	profile_drop_links(pf);
 	if (profile_make(pf) == -1)
@@ -222,7 +288,9 @@ run_take(struct invocation *in, int argc, char *argv[])
 	static const struct option	options[] = {
 		{ "deadline",	required_argument,	NULL, 't' },
 		{ "home",	required_argument,	NULL, 'H' },
+		{ "mount",	required_argument,	NULL, 'm' },
 		{ "profile",	required_argument,	NULL, 'P' },
+		{ "virtual",	optional_argument,	NULL, 'V' },
 		{ NULL,		0,			NULL, 0 }
 	};
 	int				ch;
@@ -231,109 +299,24 @@ run_take(struct invocation *in, int argc, char *argv[])
 	box_option("-e", run.engine);
 	if ((run.home = user_home()) != NULL)
 		box_option("-h", run.home);
-	while ((ch = getopt_long(argc, argv, "+e:Ef:H:n:p:P:qrs:S:t:Uvw:x:X:",
-	    options, NULL)) != -1)
+	while ((ch = getopt_long(argc, argv,
+	    "+e:Ef:H:m:n:p:P:qrs:S:t:Uvw:x:X:", options, NULL)) != -1)
 		take_option(in, ch);
 	if (optind >= argc || (in->in_conf != path_conf &&
 	    in->in_socket != path_socket &&
 	    in->in_socket != getenv(SOCKET_VARIABLE)))
 		usage();
+	shown_user(run.home, run.as_root);
+	if (run.cwd != NULL || run.is_virtual)
+		shown_elsewhere();
+	/* In memory this is no directory of the host. */
+	if (run.cwd != NULL && !run.is_virtual)
+		shown_path(run.cwd, 1);
 	take_profile(argv[optind]);
 	box_arg("--");
 	run.command = run.argv.li_count;
 	for (; optind < argc; optind++)
 		box_arg(argv[optind]);
-}
-
-/* ---- what the sandbox may change ----------------------------------------- */
-
-static void
-warn_if_beneath(const char *path, const char *dir)
-{
-	char	real[PATH_MAX];
-
-	if (realpath(dir, real) == NULL || !exposure_beneath(path, real))
-		return;
-	fputs("egressctl: warning: ", stderr);
-	visible_put(stderr, path, VISIBLE_TEXT);
-	if (strcmp(path, real) == 0)
-		fputs(": the sandbox may write to it\n", stderr);
-	else
-		fprintf(stderr, " is in %s, where the sandbox may write\n",
-		    real);
-}
-
-static int
-shows_working_directory(char *dir, size_t size)
-{
-	return !run.elsewhere && getcwd(dir, size) != NULL &&
-	    exposure_why_not_cwd(dir, run.home, run.as_root) == NULL;
-}
-
-/*
- * An agent that can write to its own policy obeys another one the next time,
- * and one that can write to the records has made none.
- */
-static void
-warn_if_writable(const cJSON *file)
-{
-	char	dir[PATH_MAX], real[PATH_MAX];
-	size_t	i;
-
-	if (!cJSON_IsString(file) || run.quiet ||
-	    realpath(file->valuestring, real) == NULL)
-		return;
-	for (i = 0; i < run.writable.li_count; i++)
-		warn_if_beneath(real, run.writable.li_words[i]);
-	if (shows_working_directory(dir, sizeof(dir)))
-		warn_if_beneath(real, dir);
-}
-
-static int
-shows(const char *dir, const char *path)
-{
-	char	real[PATH_MAX];
-
-	return realpath(dir, real) != NULL && exposure_beneath(path, real);
-}
-
-/* Whether the sandbox sees a real path; of /etc what all may read. */
-static int
-is_seen(const char *path)
-{
-	char	dir[PATH_MAX];
-	size_t	i;
-	int	seen = exposure_shown_in(path) != NULL;
-
-	for (i = 0; i < run.writable.li_count; i++)
-		seen |= shows(run.writable.li_words[i], path);
-	for (i = 0; i < run.readable.li_count; i++)
-		seen |= shows(run.readable.li_words[i], path);
-	if (shows_working_directory(dir, sizeof(dir)))
-		seen |= shows(dir, path);
-	return seen;
-}
-
-/*
- * A socket that can be seen can be connected to.  controld hangs up on whoever
- * lives in a sandbox, but one wall is not two.
- */
-static int
-check_directory(void)
-{
-	char	real[PATH_MAX];
-
-	if (run.directory == NULL)
-		return 0;
-	if (realpath(run.directory, real) == NULL) {
-		warn("%s", run.directory);
-		return -1;
-	}
-	if (!is_seen(real) && !shows("/etc", real))
-		return 0;
-	warnx("-S %s: the sandbox would see the control socket there; name "
-	    "another directory", run.directory);
-	return -1;
 }
 
 /* ---- the daemon ---------------------------------------------------------- */
@@ -360,7 +343,7 @@ find_daemon(const struct invocation *in)
 		}
 	}
 	if ((conf = private_conf(in, &run.profile)) == NULL ||
-	    secrets_check(conf, is_seen) == -1)
+	    secrets_check(conf, shown_is) == -1)
 		return -1;
 	return private_start(&run.private, &run.client, conf, run.directory,
 	    run.verbose);
@@ -396,8 +379,10 @@ greet_daemon(const struct invocation *in)
 		cJSON_Delete(ask(in, request, -1));
 	}
 	file = json_get(json_get(answer, "audit"), "file");
-	warn_if_writable(json_get(answer, "configuration"));
-	warn_if_writable(file);
+	if (!run.quiet) {
+		shown_warn(json_get(answer, "configuration"));
+		shown_warn(file);
+	}
 	if (run.verbose) {
 		fputs("egressctl: records: ", stderr);
 		json_put(stderr, file);
@@ -528,8 +513,8 @@ seek(void)
 {
 	const char	*name = run.argv.li_words[run.command];
 
-	return (run.elsewhere && *name != '/' && strchr(name, '/') != NULL) ||
-	    seek_command(name, is_seen) == 0;
+	return (run.cwd != NULL && *name != '/' && strchr(name, '/') != NULL) ||
+	    seek_command(name, shown_by_name) == 0;
 }
 
 static int
@@ -541,8 +526,8 @@ run_run(const struct invocation *in)
 	run.private.pv_log = -1;
 	if (!seek())
 		return EXIT_NOT_FOUND;
-	if (check_directory() == -1 || find_daemon(in) == -1 ||
-	    greet_daemon(in) == -1)
+	if (shown_check_directory(run.directory) == -1 ||
+	    find_daemon(in) == -1 || greet_daemon(in) == -1)
 		goto fail;
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) == -1) {
 		warn("socketpair");

@@ -71,6 +71,16 @@ void	 profile_say(const struct profile *);
 /* secrets.c */
 int	 secrets_check(const char *, int (*)(const char *));
 
+/* shown.c */
+void	 shown_path(const char *, int);
+void	 shown_mount(const char *);
+void	 shown_elsewhere(void);
+void	 shown_user(const char *, int);
+void	 shown_warn(const cJSON *);
+int	 shown_is(const char *);
+int	 shown_by_name(const char *);
+int	 shown_check_directory(const char *);
+
 /* seek.c */
 int	 seek_command(const char *, int (*)(const char *));
 
