@@ -221,6 +221,7 @@ int	 confine_connect(void);
 /* limit.c */
 void	 limit_option(struct box *, const char *);
 void	 limit_set(const struct box *);
+int	 limit_command(void);
 
 /* home.c */
 int	 home_enter(int, const char *);

@@ -53,12 +53,8 @@ init_hands(const struct box *bx)
 
 	if (!bx->bx_root && (what = caps_drop()) != NULL)
 		err(BOX_FAILED, "dropping %s", what);
-	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == -1)
-		err(BOX_FAILED, "dropping privileges");
 	if ((null = open("/dev/null", O_RDWR)) == -1)
 		err(BOX_FAILED, "/dev/null");
-	/* A write beyond the limit is an error then, not their end. */
-	signal(SIGXFSZ, SIG_IGN);
 	for (fd = 0; fd <= STDERR_FILENO; fd++)
 		if (dup2(null, fd) == -1)
 			err(BOX_FAILED, "/dev/null");

@@ -4,6 +4,9 @@
  * The command's process runs this before it becomes the command: what one
  * process, or all of the sandbox, may use of the machine.  A sandbox cannot
  * raise a hard limit, whatever it is root of.
+ *
+ * Hands serve for as long as the session lives, and for many.  Memory and time
+ * are limited in each command that they start, and not in themselves.
  */
 
 #include <sys/resource.h>
@@ -18,12 +21,15 @@
 static const struct {
 	const char	*name;
 	int		 resource;
+	int		 later;		/* not of hands */
 } limits[BOX_LIMITS] = {
-	{ "memory",	RLIMIT_DATA },
-	{ "processes",	RLIMIT_NPROC },	/* of the inner namespace, and all */
-	{ "file",	RLIMIT_FSIZE },
-	{ "cpu",	RLIMIT_CPU },
+	{ "memory",	RLIMIT_DATA,	1 },
+	{ "processes",	RLIMIT_NPROC,	0 },	/* of the inner namespace */
+	{ "file",	RLIMIT_FSIZE,	0 },
+	{ "cpu",	RLIMIT_CPU,	1 },
 };
+
+static const struct box	*later;		/* if hands are limited: whose */
 
 /* Of an option: name=value, in bytes, processes or seconds. */
 void
@@ -45,22 +51,42 @@ limit_option(struct box *bx, const char *text)
 	    "and = with a number", text);
 }
 
+/* The caller's own holds if it is lower. */
+static int
+limit_one(int resource, rlim_t value)
+{
+	struct rlimit	 rl;
+
+	if (getrlimit(resource, &rl) == -1)
+		return -1;
+	if (rl.rlim_max > value)
+		rl.rlim_max = value;
+	rl.rlim_cur = rl.rlim_max;
+	return setrlimit(resource, &rl);
+}
+
 void
 limit_set(const struct box *bx)
 {
-	struct rlimit	 rl;
-	size_t		 i;
+	size_t	 i;
 
-	for (i = 0; i < BOX_LIMITS; i++) {
-		if (bx->bx_limits[i] == 0)
-			continue;
-		if (getrlimit(limits[i].resource, &rl) == -1)
+	if (bx->bx_hands != -1)
+		later = bx;
+	for (i = 0; i < BOX_LIMITS; i++)
+		if (bx->bx_limits[i] != 0 && !(later && limits[i].later) &&
+		    limit_one(limits[i].resource, bx->bx_limits[i]) == -1)
 			err(BOX_FAILED, "limit %s", limits[i].name);
-		/* The caller's own holds if it is lower. */
-		if (rl.rlim_max > bx->bx_limits[i])
-			rl.rlim_max = bx->bx_limits[i];
-		rl.rlim_cur = rl.rlim_max;
-		if (setrlimit(limits[i].resource, &rl) == -1)
-			err(BOX_FAILED, "limit %s", limits[i].name);
-	}
+}
+
+/* In a process that hands have forked for a command; -1 with errno. */
+int
+limit_command(void)
+{
+	size_t	 i;
+
+	for (i = 0; later != NULL && i < BOX_LIMITS; i++)
+		if (later->bx_limits[i] != 0 && limits[i].later &&
+		    limit_one(limits[i].resource, later->bx_limits[i]) == -1)
+			return -1;
+	return 0;
 }

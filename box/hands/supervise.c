@@ -136,6 +136,8 @@ command_run(const struct command *co, int channel)
 	}
 	(void)close_range(STDERR_FILENO + 1, UINT_MAX, CLOSE_RANGE_CLOEXEC);
 	(void)setrlimit(RLIMIT_NOFILE, co->co_files);
+	if (limit_command() == -1)
+		goto fail;
 	command_signals();
 	environ = (char **)(uintptr_t)co->co_env;
 	execvp(co->co_argv[0], co->co_argv);
