@@ -30,9 +30,9 @@
  *     not (broker.c).
  *  5. The first process of a new set of process numbers is forked.  It makes
  *     the file system (root.c) and forks the command's process, which enters
- *     the inner user namespace, confines itself and becomes the command
- *     (init.c, confine.c).  box and the first process give up every right
- *     they have in the outer namespace.
+ *     the inner user namespace, confines itself and becomes the command, or
+ *     hands (init.c, confine.c, limit.c, hands/hands.c).  box and the first
+ *     process give up every right they have in the outer namespace.
  *  6. box passes signals and stops on, copies between sockets of the caller's
  *     and pipes of the command's (relay.c), and ends as the command ended.  If
  *     box dies, the first process dies, and the kernel ends all others
