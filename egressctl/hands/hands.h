@@ -30,6 +30,7 @@
 
 #include <cjson/cJSON.h>
 
+#include "egressctl.h"
 #include "jsonput.h"
 
 #define PROTOCOL_VERSION	1
@@ -87,9 +88,14 @@ struct call_ops {
 	int	  op_slow;
 };
 
-/* attach.c; errors are explained on standard error. */
-struct link *link_open(const char *socket, const char *session, int *status);
-struct link *link_of(struct client *, const char *session, int *status);
+/*
+ * attach.c.  NULL after saying why on standard error, or as -j has it, and
+ * `status' is for exit(3).  link_of takes the connection from the client.
+ */
+struct link *link_open(const struct invocation *, const char *session,
+	    int *status);
+struct link *link_of(const struct invocation *, struct client *,
+	    const char *session, int *status);
 
 /* link.c */
 struct link *link_new(int fd, const char *bytes, size_t len);
