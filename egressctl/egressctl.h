@@ -150,6 +150,9 @@ extern const char	 path_socket[];
 extern const char	 path_profiles[];
 void	 paths_init(void);
 
+/* seconds.c */
+unsigned int	 seconds_take(const char *, int);
+
 /* user.c */
 const char *user_home(void);
 int	 conf_of_user(const char *, char *, size_t);

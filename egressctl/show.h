@@ -20,7 +20,8 @@ enum visible {
 	VISIBLE_TEXT,		/* by itself, or in a column of a table */
 	VISIBLE_QUOTED,		/* between double quotes */
 	VISIBLE_WORD,		/* among other words: no space of any sort */
-	VISIBLE_WHOLE		/* a word of which nothing is cut off */
+	VISIBLE_WHOLE,		/* a word of which nothing is cut off */
+	VISIBLE_LINE		/* text, last in its line, likewise */
 };
 
 /* A member of a row, or the whole row, put by json_put or cn_put. */
@@ -47,6 +48,7 @@ int	 table_is_empty(const cJSON *);
 
 /* visible.c */
 size_t	 visible_put(FILE *, const char *, enum visible);
+size_t	 visible_put_content(FILE *, const char *, size_t);
 void	 visible_put_json(FILE *, const char *);
 
 #endif /* SHOW_H */

@@ -16,7 +16,7 @@
 #include "show.h"
 #include "utf8.h"
 
-#define VISIBLE_MAX	512	/* bytes of one string, unless VISIBLE_WHOLE */
+#define VISIBLE_MAX	512	/* bytes of one string, unless it is to be whole */
 
 /* Columns that a character takes on this terminal; 0 if it must not pass. */
 static size_t
@@ -41,7 +41,8 @@ is_allowed(char c, enum visible where)
 		return 0;
 	if (where == VISIBLE_QUOTED)
 		return c != '"';
-	return where == VISIBLE_TEXT || (c > ' ' && c < 0x7f);
+	return where == VISIBLE_TEXT || where == VISIBLE_LINE ||
+	    (c > ' ' && c < 0x7f);
 }
 
 /* Escapes as vis(3) with VIS_CSTYLE and VIS_OCTAL, for unvis(1). */
@@ -76,7 +77,7 @@ visible_put(FILE *fp, const char *s, enum visible where)
 	size_t		 len, width, columns = 0;
 
 	for (; *s != '\0' && (where == VISIBLE_WHOLE ||
-	    s - start < VISIBLE_MAX); s += len) {
+	    where == VISIBLE_LINE || s - start < VISIBLE_MAX); s += len) {
 		width = 0;
 		if ((len = utf8_decode(s, UTF8_LEN_MAX, &code)) == 0)
 			len = 1;
@@ -95,6 +96,47 @@ visible_put(FILE *fp, const char *s, enum visible where)
 	if (fp != NULL)
 		fputs(cut, fp);
 	return columns;
+}
+
+/* Bytes that are no character, but may be the beginning of one. */
+static int
+is_begun(const char *s, size_t len)
+{
+	unsigned char	lead = (unsigned char)*s;
+	size_t		i, n = lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : 4;
+
+	if (lead < 0xc2 || lead > 0xf4 || len >= n)
+		return 0;
+	for (i = 1; i < len; i++)
+		if (((unsigned char)s[i] & 0xc0) != 0x80)
+			return 0;
+	return 1;
+}
+
+/*
+ * Writes what a file holds, or a part of it, for a terminal.  Lines, tabs and
+ * backslashes stay, so this is for looking at and not for unvis(1).  Returns
+ * the bytes taken: all but the beginning of a character that more may end.
+ */
+size_t
+visible_put_content(FILE *fp, const char *s, size_t len)
+{
+	uint32_t	code;
+	size_t		at, n;
+
+	for (at = 0; at < len; at += n) {
+		n = utf8_decode(s + at, len - at, &code);
+		if (n == 0 && is_begun(s + at, len - at))
+			break;
+		if (n == 0)
+			n = 1;
+		else if (code == '\n' || code == '\t' || code_width(code) > 0) {
+			fwrite(s + at, 1, n, fp);
+			continue;
+		}
+		put_escaped(fp, s + at, n);
+	}
+	return at;
 }
 
 /*

@@ -13,6 +13,7 @@
 #include "client.h"
 #include "egressctl.h"
 #include "show.h"
+#include "tty.h"
 
 #define QUESTION_ID_MAX	64	/* bytes, with the NUL */
 #define INPUT_MAX	256	/* bytes of a line, with its newline */
@@ -50,12 +51,6 @@ void	 check_text(const char *, const char *);
 
 /* pending.c */
 void	 more_put(const cJSON *);
-
-/* tty.c */
-int	 tty_raw(void);
-void	 tty_restore(void);
-void	 tty_forget_input(void);
-size_t	 tty_width(void);
 
 /* watch_input.c */
 void	 keys_init(struct keys *);

@@ -96,7 +96,7 @@ handle_signals(struct watch *wt)
 	if (got_cont) {
 		got_cont = 0;
 		if (wt->wt_keys.ky_tty)
-			tty_raw();
+			tty_raw(TTY_KEYS);
 	}
 }
 

@@ -15,7 +15,7 @@ void
 keys_init(struct keys *ky)
 {
 	memset(ky, 0, sizeof(*ky));
-	ky->ky_tty = tty_raw() == 0;
+	ky->ky_tty = tty_raw(TTY_KEYS) == 0;
 }
 
 /* Nothing more can be read: the input has ended, or the buffer is full. */

@@ -144,32 +144,6 @@ take_virtual(const char *arg)
 	box_option("-V", bytes);
 }
 
-/* A number without a unit is a trap, here as in egressd.conf(5). */
-static unsigned int
-take_time(const char *arg)
-{
-	static const struct {
-		char		 unit;
-		unsigned int	 seconds;
-	} units[] = { { 's', 1 }, { 'm', 60 }, { 'h', 3600 }, { 'd', 86400 } };
-	size_t		 i, len = strspn(arg, "0123456789");
-	char		 digits[8];
-	const char	*fault;
-	long long	 n;
-
-	for (i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-		if (len > 0 && len < sizeof(digits) &&
-		    arg[len] == units[i].unit && arg[len + 1] == '\0') {
-			strlcpy(digits, arg, len + 1);
-			n = strtonum(digits, 1, 366 * 86400 / units[i].seconds,
-			    &fault);
-			if (fault == NULL)
-				return n * units[i].seconds;
-		}
-	errx(EXIT_NO_RUN, "-t %s: wanted a time up to 366d, such as 90s, 30m, "
-	    "8h or 2d", arg);
-}
-
 /* Takes an option; those of box are handed on. */
 static void
 take_option(struct invocation *in, int ch)
@@ -224,7 +198,7 @@ take_option(struct invocation *in, int ch)
 		box_option("-r", NULL);
 		break;
 	case 't':
-		run.deadline = take_time(optarg);
+		run.deadline = seconds_take(optarg, EXIT_NO_RUN);
 		break;
 	case 'U':
 		box_option("-U", NULL);

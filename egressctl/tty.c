@@ -1,23 +1,35 @@
 /* SPDX-License-Identifier: ISC */
 
 /*
- * egressctl: the terminal while single keys are read from it.  However we end,
- * it is left as it was found.
+ * egressctl: the terminal while single keys are read from it, or all of it is
+ * another's.  However we end, it is left as it was found.
  */
 
 #include <sys/ioctl.h>
 
+#include <signal.h>
 #include <stdlib.h>
 #include <termios.h>
 #include <unistd.h>
 
-#include "questions.h"
+#include "tty.h"
 
 #define WIDTH_DEFAULT	80
 #define WIDTH_LEAST	20
 
 static struct termios	 saved;
-static int		 is_raw;
+static volatile sig_atomic_t	 is_raw;
+
+static void
+set_mode(struct termios *tio, enum tty_mode mode)
+{
+	if (mode == TTY_ALL)
+		cfmakeraw(tio);
+	else
+		tio->c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+	tio->c_cc[VMIN] = 1;
+	tio->c_cc[VTIME] = 0;
+}
 
 /*
  * Sets it also if it should be set already: whoever had the terminal while we
@@ -28,7 +40,7 @@ static int		 is_raw;
  * continued in the foreground this is called again.
  */
 int
-tty_raw(void)
+tty_raw(enum tty_mode mode)
 {
 	static int	registered;
 	struct termios	raw;
@@ -44,16 +56,14 @@ tty_raw(void)
 		registered = 1;
 	}
 	raw = saved;
-	raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
-	raw.c_cc[VMIN] = 1;
-	raw.c_cc[VTIME] = 0;
+	set_mode(&raw, mode);
 	if (tcsetattr(STDIN_FILENO, TCSANOW, &raw) == -1)
 		return -1;
 	is_raw = 1;
 	return 0;
 }
 
-/* Also called from a signal's path to the exit. */
+/* Also called from a signal's handler. */
 void
 tty_restore(void)
 {
