@@ -49,6 +49,17 @@
 	X(message)							\
 	X(metadata)							\
 	X(run)								\
+	X(exec)								\
+	X(shell)							\
+	X(read)								\
+	X(write)							\
+	X(edit)								\
+	X(glob)								\
+	X(grep)								\
+	X(ls)								\
+	X(stat)								\
+	X(mkdir)							\
+	X(rm)								\
 	X(profile)							\
 	X(test)								\
 	X(replay)							\

@@ -16,7 +16,7 @@
 #include "show.h"
 #include "utf8.h"
 
-#define VISIBLE_MAX	512	/* bytes of one string, unless it is to be whole */
+#define VISIBLE_MAX	512	/* bytes of a string, unless whole */
 
 /* Columns that a character takes on this terminal; 0 if it must not pass. */
 static size_t

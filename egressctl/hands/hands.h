@@ -131,4 +131,75 @@ cJSON	*body_parse(const char *, size_t);	/* NULL: no object in order */
 int	 body_number(const cJSON *, const char *, uint64_t *);
 int	 body_bool(const cJSON *, const char *, int *);
 
+/* ---- for commands -------------------------------------------------------- */
+
+/* A command and the request that it makes, or one after the other. */
+struct task {
+	const struct invocation	*ta_in;
+	struct link	*ta_link;
+	const char	*ta_subject;	/* what an error is about, or NULL */
+	const char	*ta_excused;	/* error that is not shown, or NULL */
+	struct call	*ta_call;	/* NULL: none is under way */
+	cJSON		*ta_result;	/* of the last one; NULL: it failed */
+	char		*ta_text;	/* the same, as it came */
+	int		 ta_was_excused;
+	int		 ta_status;	/* for exit(3) */
+};
+
+/* Bytes from the sandbox on their way to standard output or error. */
+struct content {
+	int		 ct_fd;
+	const char	*ct_json;	/* -j: the member of a line, or NULL */
+	int		 ct_seen;	/* at a terminal: not to drive it */
+	int		 ct_failed;
+	size_t		 ct_len;
+	char		 ct_rest[4];	/* of a character that is not whole */
+};
+
+/* What exec is to run. */
+struct order {
+	const char	*or_command;	/* for a shell; or NULL and */
+	const char *const *or_argv;	/* up to a NULL */
+	const char	*or_cwd;	/* or NULL */
+	const char *const *or_env;	/* NAME=value, up to a NULL; or NULL */
+	unsigned int	 or_timeout;	/* s, or 0 */
+	int		 or_stdin;
+	int		 or_tty;
+};
+
+/* content.c */
+void	 content_init(struct content *, int, const struct invocation *,
+	    const char *);
+int	 content_put(struct content *, const char *, size_t);
+int	 content_end(struct content *);
+int	 write_all(int, const char *, size_t);
+
+/* ls.c */
+void	 mtime_put(const cJSON *);
+
+/* process.c */
+int	 process_run(const struct invocation *, const char *,
+	    const struct order *);
+
+/* signals.c */
+int	 signals_catch(const int *, size_t);
+int	 signals_next(void);
+
+/* task.c */
+int	 task_open(struct task *, const struct invocation *, const char *);
+int	 task_begin(struct task *, struct jsonw *, const struct call_ops *);
+int	 task_wait(struct task *);
+int	 task_ask(struct task *, struct jsonw *, const struct call_ops *);
+void	 task_item(struct call *, const cJSON *, const char *);
+void	 task_done(struct call *, const struct outcome *);
+int	 task_broken(struct task *, const char *);
+int	 task_close(struct task *);
+int	 task_show_close(struct task *);
+int	 task_run(const struct invocation *, const char *, const char *,
+	    struct jsonw *, const struct call_ops *);
+extern const struct call_ops	 task_ops;	/* no items */
+extern const struct call_ops	 task_item_ops;	/* each is shown */
+void	 truncated_put(const cJSON *);
+uint32_t mode_take(const char *);
+
 #endif /* HANDS_H */
