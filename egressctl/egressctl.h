@@ -60,6 +60,9 @@
 	X(stat)								\
 	X(mkdir)							\
 	X(rm)								\
+	X(cp)								\
+	X(forward)							\
+	X(instructions)							\
 	X(profile)							\
 	X(test)								\
 	X(replay)							\

@@ -104,6 +104,8 @@ int	 link_fd(const struct link *);
 short	 link_events(const struct link *);
 int	 link_handle(struct link *, short revents);	/* -1: it is over */
 int	 link_wait(struct link *, int timeout_ms);	/* poll and handle */
+void	 link_fail(struct link *, const char *, ...)	/* ends it */
+	    __attribute__((__format__(printf, 2, 3)));
 const char *link_error(const struct link *);	/* NULL: it is not over */
 const cJSON *link_hello(const struct link *);	/* NULL: not there yet */
 int	 link_can(const struct link *, const char *op);	/* by the hello */

@@ -57,8 +57,6 @@ struct frame {
 };
 
 /* link.c */
-void	 link_fail(struct link *, const char *, ...)
-	    __attribute__((__format__(printf, 2, 3)));
 void	 link_broken(struct link *, const char *, ...)
 	    __attribute__((__format__(printf, 2, 3)));
 void	 link_put(struct link *, uint32_t, uint8_t, const char *, size_t);

@@ -47,7 +47,7 @@ task_fail(struct task *ta, const char *why, int status)
 	return -1;
 }
 
-/* The same for an answer that is not what was asked for. */
+/* The same for an answer that is not what was asked for: it is the last. */
 int
 task_broken(struct task *ta, const char *what)
 {
@@ -55,6 +55,7 @@ task_broken(struct task *ta, const char *what)
 
 	snprintf(text, sizeof(text), "the sandbox does not keep to the "
 	    "protocol: %s", what);
+	link_fail(ta->ta_link, "%s", text);
 	return task_fail(ta, text, EXIT_NO_DAEMON);
 }
 
@@ -64,10 +65,13 @@ task_refused(struct task *ta, const struct outcome *oc)
 {
 	char	*line;
 
-	ta->ta_status = EXIT_REFUSED;
-	if (ta->ta_excused != NULL && strcmp(ta->ta_excused, oc->oc_code) == 0)
+	if (ta->ta_excused != NULL &&
+	    strcmp(ta->ta_excused, oc->oc_code) == 0) {
 		ta->ta_was_excused = 1;
-	else if (ta->ta_in->in_output == &output_json) {
+		return;
+	}
+	ta->ta_status = EXIT_REFUSED;
+	if (ta->ta_in->in_output == &output_json) {
 		if (asprintf(&line, "{\"error\":%s}", oc->oc_text) == -1)
 			err(EXIT_NO_DAEMON, NULL);
 		ta->ta_in->in_output->ou_refusal(ta->ta_in->in_command, line,

@@ -54,6 +54,7 @@ send_piece(struct task *ta)
 	if (n == -1) {
 		/* Without an END nothing is written. */
 		warn("standard input");
+		ta->ta_status = EXIT_NO_DAEMON;
 		ta->ta_excused = "cancelled";
 		call_cancel(ta->ta_call);
 		return 0;
