@@ -330,15 +330,15 @@ process_status(void)
 static int
 process_finish(void)
 {
-	int	status = ps.timeout ? EXIT_LATE : process_status();
+	int	rv, status = ps.timeout ? EXIT_LATE : process_status();
 
 	if (ps.left)
 		warnx("left; the command is ended");
 	if (ps.out.ct_json != NULL)
-		task_show_close(&ps.task);
+		rv = task_show_close(&ps.task);
 	else
-		task_close(&ps.task);
-	return status;
+		rv = task_close(&ps.task);
+	return rv == 0 || ps.timeout ? status : EXIT_NO_RUN;
 }
 
 /* Runs it; returns the status for exit(3). */

@@ -163,10 +163,15 @@ task_ask(struct task *ta, struct jsonw *w, const struct call_ops *ops)
 	return task_begin(ta, w, ops) == 0 ? task_wait(ta) : -1;
 }
 
-/* Returns the status for exit(3). */
+/*
+ * Returns the status for exit(3).  An answer with something behind it that is
+ * not in order is no answer.
+ */
 int
 task_close(struct task *ta)
 {
+	if (ta->ta_status == 0 && link_error(ta->ta_link) != NULL)
+		task_fail(ta, link_error(ta->ta_link), EXIT_NO_DAEMON);
 	task_forget(ta);
 	link_close(ta->ta_link);
 	ta->ta_link = NULL;
@@ -177,7 +182,7 @@ task_close(struct task *ta)
 int
 task_show_close(struct task *ta)
 {
-	if (ta->ta_result != NULL)
+	if (ta->ta_result != NULL && link_error(ta->ta_link) == NULL)
 		ta->ta_in->in_output->ou_answer(ta->ta_in->in_command,
 		    ta->ta_text, ta->ta_result);
 	return task_close(ta);
