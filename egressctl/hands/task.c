@@ -26,22 +26,26 @@ task_open(struct task *ta, const struct invocation *in, const char *session)
 	return 0;
 }
 
+/* The subject stands before a message that does not begin with it. */
 static void
-put_prefix(const struct task *ta)
+put_message(const struct task *ta, const char *message)
 {
+	const char	*subject = ta->ta_subject;
+
 	fprintf(stderr, "egressctl: %s: ", ta->ta_in->in_command->co_name);
-	if (ta->ta_subject == NULL)
-		return;
-	visible_put(stderr, ta->ta_subject, VISIBLE_TEXT);
-	fputs(": ", stderr);
+	if (subject != NULL &&
+	    strncmp(message, subject, strlen(subject)) != 0) {
+		visible_put(stderr, subject, VISIBLE_TEXT);
+		fputs(": ", stderr);
+	}
+	visible_put(stderr, message, VISIBLE_TEXT);
 }
 
 /* Says what is wrong, on our side of the link; returns -1. */
 static int
 task_fail(struct task *ta, const char *why, int status)
 {
-	put_prefix(ta);
-	visible_put(stderr, why, VISIBLE_TEXT);
+	put_message(ta, why);
 	fputc('\n', stderr);
 	ta->ta_status = status;
 	return -1;
@@ -78,8 +82,7 @@ task_refused(struct task *ta, const struct outcome *oc)
 		    oc->oc_body);
 		free(line);
 	} else {
-		put_prefix(ta);
-		visible_put(stderr, oc->oc_message, VISIBLE_TEXT);
+		put_message(ta, oc->oc_message);
 		fprintf(stderr, " (%s)\n", oc->oc_code);
 	}
 }
