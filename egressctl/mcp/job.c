@@ -95,8 +95,7 @@ job_result(struct job *job, cJSON *result)
 
 	add_modern(job, result);
 	cJSON_AddStringToObject(answer, "jsonrpc", "2.0");
-	cJSON_AddItemToObject(answer, "id",
-	    must(cJSON_Duplicate(job->jo_id, 1)));
+	cJSON_AddItemToObject(answer, "id", exact_copy(job->jo_id));
 	cJSON_AddItemToObject(answer, "result", result);
 	job_answer(job, answer);
 }

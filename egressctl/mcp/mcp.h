@@ -40,6 +40,8 @@
 #define EXEC_DEFAULT_MS		600000
 #define EXEC_MOST_MS		86400000
 
+#define INTEGER_MAX		9007199254740991.0	/* 2^53 - 1 */
+
 /* JSON-RPC 2.0, and what MCP adds. */
 #define RPC_PARSE		(-32700)
 #define RPC_REQUEST		(-32600)
@@ -121,7 +123,7 @@ struct job {
 	uint64_t		 jo_told;	/* ms, last progress */
 	double			 jo_progress;	/* the value told then */
 
-	uint32_t		 jo_asked;	/* of the control socket, or 0 */
+	uint32_t		 jo_asked;	/* of egressd, or 0 */
 	int			 jo_before_known;
 	struct refused		 jo_before;
 	struct refused		 jo_after;
@@ -306,7 +308,8 @@ const char *text_type(const char *, size_t);
 
 /* tools.c */
 extern const struct tool	tools[];
-extern const struct value	match_values[], entry_values[], refusal_values[];
+extern const struct value	match_values[], entry_values[];
+extern const struct value	refusal_values[];
 int	 tool_here(struct server *, const struct tool *);
 void	 tool_call(struct job *, const cJSON *);
 
@@ -315,6 +318,10 @@ const char *version_name(enum version);
 enum version version_find(const char *);
 cJSON	*version_list(void);
 cJSON	*version_server(enum version);
+
+/* Integers to the last digit, which cJSON would round. */
+cJSON	*exact(double);
+cJSON	*exact_copy(const cJSON *);
 
 /* Whatever runs out of memory ends. */
 void	*must(void *);

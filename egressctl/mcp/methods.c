@@ -169,7 +169,7 @@ add_subscription(const struct job *job, cJSON *object)
 	cJSON	*meta = must(cJSON_AddObjectToObject(object, "_meta"));
 
 	cJSON_AddItemToObject(meta, META_SUBSCRIPTION,
-	    must(cJSON_Duplicate(job->jo_id, 1)));
+	    exact_copy(job->jo_id));
 }
 
 /* Nothing of ours changes: we agree to tell nothing, until it is cancelled. */

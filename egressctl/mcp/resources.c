@@ -13,7 +13,7 @@
 #include "show.h"
 
 #define SCHEME		"file://"
-#define FILES_MAX	1000	/* entries of the directory that are looked at */
+#define FILES_MAX	1000	/* entries of a directory, at most */
 
 /* Bytes as they stand in a URI. */
 static void

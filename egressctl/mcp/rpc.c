@@ -15,7 +15,6 @@
 
 #define META_VERSION	"io.modelcontextprotocol/protocolVersion"
 #define META_CLIENT	"io.modelcontextprotocol/clientCapabilities"
-#define INTEGER_MAX	9007199254740991.0
 
 static int
 is_utf8(const char *s, size_t len)
@@ -67,8 +66,8 @@ rpc_error(const cJSON *id, int code, const char *message, cJSON *data)
 	cJSON	*answer = must(cJSON_CreateObject()), *error;
 
 	cJSON_AddStringToObject(answer, "jsonrpc", "2.0");
-	cJSON_AddItemToObject(answer, "id", must(id == NULL ?
-	    cJSON_CreateNull() : cJSON_Duplicate(id, 1)));
+	cJSON_AddItemToObject(answer, "id", id == NULL ?
+	    must(cJSON_CreateNull()) : exact_copy(id));
 	error = must(cJSON_AddObjectToObject(answer, "error"));
 	cJSON_AddNumberToObject(error, "code", code);
 	cJSON_AddStringToObject(error, "message", message);

@@ -46,8 +46,8 @@ schema_number(const struct value *va)
 {
 	cJSON	*schema = schema_type("integer");
 
-	cJSON_AddNumberToObject(schema, "minimum", va->va_min);
-	cJSON_AddNumberToObject(schema, "maximum", va->va_max);
+	cJSON_AddItemToObject(schema, "minimum", exact(va->va_min));
+	cJSON_AddItemToObject(schema, "maximum", exact(va->va_max));
 	if (va->va_preset >= 0)
 		cJSON_AddNumberToObject(schema, "default", va->va_preset);
 	return schema;

@@ -21,7 +21,7 @@ path_of(const struct job *job, const char *preset)
 static void
 add_count(cJSON *values, const char *name, uint64_t n)
 {
-	cJSON_AddNumberToObject(values, name, (double)n);
+	cJSON_AddItemToObject(values, name, exact((double)n));
 }
 
 /* ---- read ---------------------------------------------------------------- */
@@ -252,8 +252,9 @@ clean_item(const cJSON *item, const struct value *table)
 			cJSON_AddBoolToObject(clean, table->va_name,
 			    cJSON_IsTrue(member));
 		else
-			cJSON_AddNumberToObject(clean, table->va_name,
-			    cJSON_IsNumber(member) ? member->valuedouble : 0);
+			cJSON_AddItemToObject(clean, table->va_name,
+			    exact(cJSON_IsNumber(member) ?
+			    member->valuedouble : 0));
 	}
 	return clean;
 }
@@ -332,8 +333,8 @@ show_value(struct result *rs, const struct value *va)
 		fprintf(rs->rs_text, " %s: %s", va->va_name,
 		    cJSON_IsTrue(item) ? "yes" : "no");
 	} else if (va->va_kind != VALUE_TEXT && cJSON_IsNumber(item)) {
-		cJSON_AddNumberToObject(rs->rs_values, va->va_name,
-		    item->valuedouble);
+		cJSON_AddItemToObject(rs->rs_values, va->va_name,
+		    exact(item->valuedouble));
 		fprintf(rs->rs_text, " %s: %.17g", va->va_name,
 		    item->valuedouble);
 	}

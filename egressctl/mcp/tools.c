@@ -14,24 +14,20 @@
 #include "mcp.h"
 #include "show.h"
 
-#define BIG		9007199254740991.0
-#define PATH_ABOUT	"Absolute, or relative to the sandbox's working "	\
-			"directory. U+EF80 to U+EFFF stand for bytes that "	\
-			"are no UTF-8."
-#define NONE		{ NULL, VALUE_NONE, 0, NULL, 0, 0, 0 }
+#define BIG	INTEGER_MAX
+#define PATH_ABOUT	"Absolute, or relative to the sandbox's working "   \
+    "directory. U+EF80 to U+EFFF stand for bytes that are no UTF-8."
+#define NONE	{ NULL, VALUE_NONE, 0, NULL, 0, 0, 0 }
 #define STRING(n, k, f, a)	{ n, k, f, a, 0, 0, -1 }
-#define NUMBER(n, f, a, min, max, preset)				\
-			{ n, VALUE_NUMBER, f, a, min, max, preset }
-#define PATH		STRING("path", VALUE_PATH, VALUE_NEEDED, PATH_ABOUT)
-#define PATH_OR_HERE	STRING("path", VALUE_PATH, 0, PATH_ABOUT		\
-			    " By default that directory.")
-#define LIMIT		NUMBER("limit", 0, "At most so many.", 1, 10000, 1000)
-#define MODE		NUMBER("mode", 0, "Permissions of a new one, as a "	\
-			    "decimal number: 493 is 0755.", 0, 4095, -1)
-#define COUNT		NUMBER("count", VALUE_NEEDED, "How many these are.",	\
-			    0, BIG, -1)
-#define TRUNCATED	STRING("truncated", VALUE_BOOL, VALUE_NEEDED,		\
-			    "Whether there is more than this.")
+#define NUMBER(n, f, a, min, max, preset)	\
+    { n, VALUE_NUMBER, f, a, min, max, preset }
+#define PATH	STRING("path", VALUE_PATH, VALUE_NEEDED, PATH_ABOUT)
+#define LIMIT	NUMBER("limit", 0, "At most so many.", 1, 10000, 1000)
+#define MODE	NUMBER("mode", 0, "Permissions of a new one, as a decimal " \
+    "number: 493 is 0755.", 0, 4095, -1)
+#define COUNT	NUMBER("count", VALUE_NEEDED, "How many these are.", 0, BIG, -1)
+#define TRUNCATED	STRING("truncated", VALUE_BOOL, VALUE_NEEDED,	\
+    "Whether there is more than this.")
 
 /* ---- what the tools take and give ---------------------------------------- */
 
@@ -160,7 +156,7 @@ static const struct value grep_gives[] = {
 };
 
 static const struct value list_args[] = {
-	PATH_OR_HERE,
+	STRING("path", VALUE_PATH, 0, PATH_ABOUT " By default that directory."),
 	LIMIT,
 	NONE
 };

@@ -5,6 +5,7 @@
  */
 
 #include <err.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -60,6 +61,25 @@ version_server(enum version version)
 		cJSON_AddStringToObject(server, "title", "egressd sandbox");
 	cJSON_AddStringToObject(server, "version", EGRESSD_VERSION);
 	return server;
+}
+
+cJSON *
+exact(double number)
+{
+	char	text[32];
+
+	if (number < -INTEGER_MAX || number > INTEGER_MAX ||
+	    number != (double)(int64_t)number)
+		return must(cJSON_CreateNumber(number));
+	snprintf(text, sizeof(text), "%lld", (long long)number);
+	return must(cJSON_CreateRaw(text));
+}
+
+cJSON *
+exact_copy(const cJSON *item)
+{
+	return cJSON_IsNumber(item) ? exact(item->valuedouble) :
+	    must(cJSON_Duplicate(item, 1));
 }
 
 void *

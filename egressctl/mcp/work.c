@@ -78,7 +78,7 @@ tell_progress(struct job *job, uint64_t least)
 	cJSON_AddStringToObject(notice, "method", "notifications/progress");
 	params = must(cJSON_AddObjectToObject(notice, "params"));
 	cJSON_AddItemToObject(params, "progressToken",
-	    must(cJSON_Duplicate(job->jo_token, 1)));
+	    exact_copy(job->jo_token));
 	cJSON_AddNumberToObject(params, "progress", value);
 	if (total > 0)
 		cJSON_AddNumberToObject(params, "total", total);
