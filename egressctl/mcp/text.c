@@ -95,6 +95,7 @@ text_put(FILE *fp, const char *s)
 {
 	struct jsonw	 w;
 	const char	*p, *out;
+	char		*bytes;
 	uint32_t	 code;
 	size_t		 n, len;
 
@@ -108,11 +109,13 @@ text_put(FILE *fp, const char *s)
 		fputs(s, fp);
 		return;
 	}
-	jsonw_init(&w, JSONW_ESCAPED(strlen(s)) + 16);
-	jsonw_str(&w, s);
+	bytes = text_bytes(s);
+	jsonw_init(&w, JSONW_ESCAPED(strlen(bytes)) + 16);
+	jsonw_str(&w, bytes);
 	if ((out = jsonw_finish(&w, &len)) != NULL)
 		fwrite(out, 1, len, fp);
 	jsonw_free(&w);
+	free(bytes);
 }
 
 char *
