@@ -48,7 +48,6 @@
 	X(cache)							\
 	X(message)							\
 	X(metadata)							\
-	X(mcp)								\
 	X(run)								\
 	X(exec)								\
 	X(shell)							\
@@ -64,6 +63,7 @@
 	X(cp)								\
 	X(forward)							\
 	X(instructions)							\
+	X(mcp)								\
 	X(profile)							\
 	X(test)								\
 	X(replay)							\

@@ -24,6 +24,7 @@ job_new(struct server *sv, const cJSON *id, struct batch *ba)
 	job = must(calloc(1, sizeof(*job)));
 	job->jo_server = sv;
 	job->jo_batch = ba;
+	job->jo_progress = -1;
 	job->jo_id = must(cJSON_Duplicate(id, 1));
 	TAILQ_INSERT_TAIL(&sv->sv_jobs, job, jo_entry);
 	return job;

@@ -19,12 +19,15 @@ from mcplib import ENV, Place, same  # noqa: E402
 from standin_sessions import SESSION  # noqa: E402
 
 cases = Cases()
-PACKAGES = HERE.parents[1] / "build/npm/lib/node_modules/@modelcontextprotocol"
+PACKAGES = HERE.parents[1] / "build/npm"
+MODULES = PACKAGES / "lib/node_modules"
+OURS = "@modelcontextprotocol"
+V1, V2 = f"{OURS}/sdk/dist/esm/client", f"{OURS}/client/dist"
 SDKS = {
-    "v1": ("sdk/dist/esm/client/index.js", "sdk/dist/esm/client/stdio.js"),
-    "v2": ("client/dist/index.mjs", "client/dist/stdio.mjs"),
-    "auto": ("client/dist/index.mjs", "client/dist/stdio.mjs"),
-    "modern": ("client/dist/index.mjs", "client/dist/stdio.mjs"),
+    "v1": (f"{V1}/index.js", f"{V1}/stdio.js"),
+    "v2": (f"{V2}/index.mjs", f"{V2}/stdio.mjs"),
+    "auto": (f"{V2}/index.mjs", f"{V2}/stdio.mjs"),
+    "modern": (f"{V2}/index.mjs", f"{V2}/stdio.mjs"),
 }
 TOOLS = ["read", "write", "edit", "exec", "glob", "grep", "list", "stat",
          "mkdir", "remove"]
@@ -32,22 +35,25 @@ ALONE = ["unshare", "--user", "--map-root-user", "--net"]
 
 
 def package(path):
-    found = PACKAGES / path
+    found = MODULES / path
     if not found.exists():
-        raise Skip(f"@modelcontextprotocol/{path.split('/')[0]} is not "
-                   "installed")
+        raise Skip(f"{'/'.join(path.split('/')[:2])} is not installed")
     if run([*ALONE, "true"]).returncode != 0:
         raise Skip("no user namespaces here")
     return str(found)
 
 
-def node(here, *words):
+def run_alone(here, *words):
     home = pathlib.Path(here.top) / "home"
     home.mkdir(exist_ok=True)
     return subprocess.run(
-        [*ALONE, shutil.which("node") or "node", *words], cwd=here.top,
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=200,
+        [*ALONE, *words], cwd=here.top, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=200,
         env={**ENV, "HOME": str(home), "NO_COLOR": "1"})
+
+
+def node(here, *words):
+    return run_alone(here, shutil.which("node") or "node", *words)
 
 
 @cases.each(SDKS)
@@ -94,7 +100,7 @@ CALLS = {
 
 @cases.case
 def inspector():
-    cli = package("inspector/clients/launcher/build/index.js")
+    cli = package(f"{OURS}/inspector/clients/launcher/build/index.js")
     with Place() as here:
         def ask(method, *more):
             done = node(here, cli, "--cli", *here.argv(SESSION), "--method",
@@ -116,6 +122,21 @@ def inspector():
         got = ask("resources/read", "--uri", resources[0]["uri"])
         same(got["contents"][0]["text"], "one zwei\n")
         same(len(ask("resources/templates/list")["resourceTemplates"]), 1)
+
+
+@cases.case
+def claude():
+    """As doc/agents.md says; it connects to tell how the server is."""
+    package("@anthropic-ai/claude-code/package.json")
+    program = PACKAGES / "bin/claude"
+    with Place() as here:
+        for words in (["add", "sandbox", "--", *map(str, here.argv(SESSION))],
+                      ["list"]):
+            done = run_alone(here, str(program), "mcp", *words)
+            same(done.returncode, 0, done.stdout[-500:] + done.stderr[-500:])
+        assert "Connected" in done.stdout, done.stdout
+        assert any(r["op"] == "session.attach"
+                   for r in here.egressd.requests)
 
 
 cases.main()

@@ -89,7 +89,7 @@ def write_much():
 def check_progress(notices, token, total=None):
     """There were notifications, and each goes on."""
     assert notices, "no progress"
-    last = 0
+    last = -1
     for notice in notices:
         same(notice["method"], "notifications/progress")
         params = notice["params"]
