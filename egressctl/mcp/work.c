@@ -250,6 +250,7 @@ work_begin(struct job *job, struct jsonw *w, const struct call_ops *ops)
 		return;
 	}
 	job->jo_started = clock_ms();
+	job->jo_told = job->jo_started - PROGRESS_LEAST_MS;
 	job->jo_call = link_call(job->jo_server->sv_link, w, ops, job, &why);
 	if (job->jo_call == NULL)
 		work_fail(job, "failed", why);
