@@ -1,0 +1,160 @@
+# SPDX-License-Identifier: ISC
+
+"""A sandbox of your own: serve(operations) speaks the frames of egressd-box(5)
+on the standard streams, and operations are functions.  A function is named as
+its operation is, and its parameters as that operation's members are, of the
+same types; the first is the data that came, for a write.  It returns what is
+sent before the result, bytes or a list of objects, and the result."""
+
+import errno
+import fnmatch
+import inspect
+import json
+import os
+import re
+import struct
+import sys
+
+CALL, RESULT, ERROR, DATA, _, END, CREDIT, CANCEL, NOTE, ITEM = range(1, 11)
+HEAD, FRAME, CREDITS, REQUESTS = struct.Struct(">IIBBH"), 65536, 262144, 64
+CODES = {errno.ENOENT: "not_found", errno.EEXIST: "exists",
+         errno.EISDIR: "wrong_type", errno.ENOTDIR: "wrong_type",
+         errno.EACCES: "denied", errno.ENOSPC: "no_space"}
+BYTES = {0xef00 + b: 0xdc00 + b for b in range(128, 256)}   # one byte each
+
+
+class Refused(Exception):
+    """The ERROR of a request, or of the connection."""
+
+
+def check(good, code, message, **more):
+    if not good:
+        raise Refused({"code": code, "message": message, **more})
+
+
+def raw(text):
+    """The bytes that a string in a frame stands for."""
+    return text.translate(BYTES).encode(errors="surrogateescape")
+
+
+def patterns(pattern):
+    """What a pattern of glob with {a,b} stands for, cut at the slashes."""
+    if not (found := re.search(r"\{([^{}]*)\}", pattern)):
+        return [pattern.split("/")]
+    return [p for word in found[1].split(",") for p in patterns(
+        pattern[:found.start()] + word + pattern[found.end():])]
+
+
+def matches(names, pattern):
+    """Whether a path meets one of patterns(), both cut at the slashes."""
+    if not names or not pattern:
+        return not names and not pattern
+    name, part = names[0], pattern[0]
+    shown = not name.startswith(".") or part.startswith(".")
+    if part == "**":
+        return matches(names, pattern[1:]) or \
+            shown and matches(names[1:], pattern)
+    return shown and fnmatch.fnmatchcase(name, part) and \
+        matches(names[1:], pattern[1:])
+
+
+def many(items, limit):
+    """The answer of glob or list."""
+    return items[:limit], {"count": min(len(items), limit),
+                           "truncated": len(items) > limit}
+
+
+def send(number, kind, body):
+    if isinstance(body, dict):
+        body = json.dumps(body).encode()
+    sys.stdout.buffer.write(HEAD.pack(len(body), number, kind, 0, 0) + body)
+    sys.stdout.buffer.flush()
+
+
+def perform(operations, data, op=None, **members):
+    check(op in operations, "not_supported", f"{op}: not here")
+    takes = inspect.signature(operations[op]).parameters
+    for name, value in members.items():
+        check(name in list(takes)[1:], "bad_request", f"{name}: unknown")
+        check(type(value) is takes[name].annotation and "\0" not in str(value),
+              "bad_request", f"{name}: not {takes[name]}")
+    for name in list(takes)[1:]:
+        check(name in members or takes[name].default is not takes[name].empty,
+              "bad_request", f"{name}: missing")
+    return operations[op](data, **members)
+
+
+def answer(operations, data, call):
+    """The frames that are left to send: kind and body."""
+    try:
+        first, result = perform(operations, data, **call)
+    except Refused as error:
+        return [(ERROR, error.args[0])]
+    except OSError as error:
+        return [(ERROR, {"code": CODES.get(error.errno, "failed"), "message":
+                         f"{call.get('path')}: {os.strerror(error.errno)}"})]
+    if isinstance(first, list):
+        items = [(ITEM, json.dumps(item).encode()) for item in first]
+    else:
+        items = [(DATA, first[i:i + FRAME])
+                 for i in range(0, len(first), FRAME)]
+    return [*items, (RESULT, result)]
+
+
+def frames():
+    while len(head := sys.stdin.buffer.read(HEAD.size)) == HEAD.size:
+        length, number, kind, *zero = HEAD.unpack(head)
+        check(length <= FRAME and not any(zero) and kind in (
+            CALL, DATA, END, CREDIT, CANCEL, NOTE), "bad_request", "no frame")
+        yield number, kind, sys.stdin.buffer.read(length)
+
+
+class Request:
+    def __init__(self, operations, body):
+        self.call = json.loads(body)    # ValueError: no JSON
+        check(isinstance(self.call, dict), "bad_request", "no object")
+        self.operations, self.data = operations, bytearray()
+        self.credit, self.left = CREDITS, []
+
+    def take(self, number, kind, body):
+        """A frame from the client; sends what credit permits by now."""
+        if kind == DATA:
+            self.data += body
+            send(number, CREDIT, struct.pack(">I", len(body)))
+        elif kind == CREDIT:
+            self.credit += int.from_bytes(body, "big")
+        elif kind == CANCEL:
+            self.left = [(ERROR, {"code": "cancelled", "message": "it was"})]
+        elif kind == (END if self.call.get("op") == "write" else CALL):
+            self.left = answer(self.operations, self.data, self.call)[::-1]
+        while self.left:
+            kind, body = self.left[-1]
+            if kind in (DATA, ITEM):
+                if len(body) > self.credit:
+                    return False
+                self.credit -= len(body)
+            send(number, *self.left.pop())
+        return kind in (RESULT, ERROR)
+
+
+def serve(operations):
+    send(0, RESULT, {"protocol": 1, "version": "0.1", "cwd": "/",
+                     "operations": list(operations), "limits": {
+                         "requests": REQUESTS, "frame": FRAME,
+                         "credit": CREDITS}})
+    requests = {}
+    try:
+        for number, kind, body in frames():
+            if kind == CALL and number not in requests and \
+                    len(requests) == REQUESTS:
+                send(number, ERROR, {"code": "too_many", "message": "64 run"})
+            elif kind == CALL:
+                check(0 < number not in requests, "bad_request", "id in use")
+                requests[number] = Request(operations, body)
+            if number in requests and \
+                    requests[number].take(number, kind, body):
+                del requests[number]
+    except ValueError:
+        send(0, ERROR, {"code": "bad_request", "message": "no JSON"})
+    except Refused as error:
+        send(0, ERROR, error.args[0])
