@@ -20,7 +20,10 @@ HEAD, FRAME, CREDITS, REQUESTS = struct.Struct(">IIBBH"), 65536, 262144, 64
 CODES = {errno.ENOENT: "not_found", errno.EEXIST: "exists",
          errno.EISDIR: "wrong_type", errno.ENOTDIR: "wrong_type",
          errno.EACCES: "denied", errno.ENOSPC: "no_space"}
-BYTES = {0xef00 + b: 0xdc00 + b for b in range(128, 256)}   # one byte each
+# U+EF80 to U+EFFF stand for a byte each, and for nothing else.
+BYTES = {0xef00 + b: 0xdc00 + b for b in range(128, 256)}
+SPELT = {v: k for k, v in BYTES.items()} | {
+    k: "".join(chr(0xef00 + b) for b in chr(k).encode()) for k in BYTES}
 
 
 class Refused(Exception):
@@ -35,6 +38,11 @@ def check(good, code, message, **more):
 def raw(text):
     """The bytes that a string in a frame stands for."""
     return text.translate(BYTES).encode(errors="surrogateescape")
+
+
+def spelt(data):
+    """The only string that is ever sent for these bytes."""
+    return data.decode(errors="surrogateescape").translate(SPELT)
 
 
 def patterns(pattern):
@@ -81,7 +89,9 @@ def perform(operations, data, op=None, **members):
     for name in list(takes)[1:]:
         check(name in members or takes[name].default is not takes[name].empty,
               "bad_request", f"{name}: missing")
-    return operations[op](data, **members)
+    return operations[op](data, **{
+        name: spelt(raw(value)) if isinstance(value, str) else value
+        for name, value in members.items()})
 
 
 def answer(operations, data, call):

@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: ISC
+
+"""Where the conformance cases run: every kind of sandbox there is, each by a
+class of its own.  A case is written once and knows of a sandbox only what
+frames tell, so another kind is a subclass of Backend in BACKENDS.
+
+    cases = Conformance()
+
+    @cases.everywhere
+    def empty_file(box):
+        box.write("a", b"")
+        same(box.read("a"), b"")
+
+A backend may lack operations: hello does not list those, and the answer to
+each is not_supported and nothing else.  A case that comes to one is over."""
+
+import functools
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+
+from case import Cases
+from daemon import until
+from hands import BOX, CALL, TOP, WAIT_S, Hands, HandsError, Request
+from procs import status
+
+MIB = 1 << 20
+ZIP_SANDBOX = TOP / "etc" / "examples" / "zip-sandbox"
+
+
+def same(have, want, what=""):
+    assert have == want, \
+        f"{what}: {str(have)[:250]!r}, expected {str(want)[:250]!r}"
+
+
+class Lacking(Exception):
+    """The backend has no such operation, and said so as it should."""
+
+
+class Connection(Hands):
+    """A connection to a program that a test has started for it."""
+
+    def __init__(self, reads, writes, proc):
+        self.ours, self.proc = {reads, writes}, proc
+        try:
+            super().__init__(reads.fileno(), writes.fileno())
+        except BaseException:
+            self.proc.kill()
+            self.close()
+            raise
+
+    def hang_up(self):
+        """Both directions at once, as when the client has died."""
+        with self.sending:
+            for end in self.ours:
+                if isinstance(end, socket.socket):
+                    end.shutdown(socket.SHUT_RDWR)
+                elif end.fileno() == self.write_fd:
+                    end.close()
+
+    def close(self):
+        """Returns the program's exit status."""
+        try:
+            self.hang_up()
+        except (OSError, ValueError):
+            pass    # it was first
+        try:
+            code = self.proc.wait(WAIT_S)
+        except subprocess.TimeoutExpired:
+            self.proc.kill()
+            self.proc.wait()
+            raise
+        if hasattr(self, "reader"):
+            self.reader.join(WAIT_S)
+        for end in self.ours:
+            end.close()
+        return code
+
+
+class Backend:
+    """A sandbox, empty at first, for one case."""
+
+    name = None
+
+    def __init__(self):
+        self.dir = pathlib.Path(tempfile.mkdtemp(prefix="egressd-conform."))
+
+    def connect(self):
+        """Another connection to the same sandbox."""
+        raise NotImplementedError
+
+    def memory(self, connection):
+        """Bytes in memory of the process that serves; None: not to be seen."""
+        return None
+
+    def end(self):
+        shutil.rmtree(self.dir, ignore_errors=True)
+
+
+class Bare(Backend):
+    """egressd-box hands where it stands, on a socket."""
+
+    name = "bare"
+
+    def connect(self):
+        ours, theirs = socket.socketpair()
+        with theirs:
+            proc = subprocess.Popen(
+                [str(BOX), "hands", "-d", str(self.dir)], stdin=theirs,
+                stdout=theirs, cwd="/")
+        return Connection(ours, ours, proc)
+
+    def memory(self, connection):
+        size = status(connection.proc.pid).get("VmRSS")
+        return int(size.split()[0]) * 1024 if size else None
+
+
+class Custom(Backend):
+    """The example of a sandbox of one's own, on pipes."""
+
+    name = "custom"
+
+    def connect(self):
+        proc = subprocess.Popen(
+            [sys.executable, "-B", str(ZIP_SANDBOX), str(self.dir / "zip")],
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        return Connection(proc.stdout, proc.stdin, proc)
+
+
+BACKENDS = [Bare, Custom]
+
+
+class Box:
+    """What a case gets: a connection to a sandbox, and shorthands."""
+
+    def __init__(self, backend):
+        self.backend = backend
+        self.hands = backend.connect()
+        self.cwd = self.hands.hello["cwd"]
+        self.operations = set(self.hands.hello["operations"])
+
+    def close(self):
+        return self.hands.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def another(self):
+        return Box(self.backend)
+
+    def empty(self):
+        """What is left of an earlier case in a sandbox that is kept."""
+        for item in self.call("list").items:
+            self.call("remove", path=item["name"], recursive=True)
+
+    def need(self, op, **members):
+        """Go on only if there is such an operation."""
+        if op in self.operations:
+            return
+        try:
+            self.hands.call(op, **members)
+        except HandsError as error:
+            same(error.code, "not_supported", f"{op}, which hello lacks")
+            raise Lacking(op) from None
+        raise AssertionError(f"{op}: done, but not in hello's operations")
+
+    def start(self, op, data=None, hold=False, **members):
+        self.need(op, **members)
+        return self.hands.start(op, data, hold=hold, **members)
+
+    def call(self, op, data=None, **members):
+        return self.start(op, data, **members).wait()
+
+    def raw(self, body):
+        """A CALL of these very bytes."""
+        with self.hands.changed:
+            self.hands.number += 1
+            request = Request(self.hands, self.hands.number, False)
+            self.hands.requests[request.number] = request
+        self.hands.send(request.number, CALL, body)
+        return request.wait()
+
+    def refused(self, code, op, data=None, **members):
+        """The error, which has to be of this code."""
+        try:
+            answer = self.call(op, data, **members)
+        except HandsError as error:
+            same(error.code, code, error.message)
+            return error
+        raise AssertionError(f"{op} {members}: {answer}, expected {code}")
+
+    def write(self, path, data=b"", **members):
+        return self.call("write", data, path=path, **members).result
+
+    def read(self, path, **members):
+        return self.call("read", path=path, **members).out
+
+    def sh(self, command, **members):
+        """A command that has to succeed; what it wrote, as text."""
+        answer = self.call("exec", command=command, **members)
+        same(answer.result, {"exit_code": 0}, f"{command}: {answer.err}")
+        return answer.out.decode()
+
+    def names(self, path="."):
+        return [item["name"] for item in self.call("list", path=path).items]
+
+    def globbed(self, pattern, **members):
+        return [item["path"] for item in
+                self.call("glob", pattern=pattern, **members).items]
+
+    def alive(self, *pids):
+        """Those of the processes in the sandbox that run, zombies not."""
+        shown = self.call("exec", command="".join(
+            f"echo; cat /proc/{pid}/status 2>/dev/null; " for pid in pids)
+            + ":").out.decode().split("\n\n")
+        return [pid for pid in pids for text in shown
+                if f"\nPid:\t{pid}\n" in text and "\nState:\tZ" not in text
+                and "\nState:\tX" not in text]
+
+    def gone(self, *pids):
+        until(f"processes {pids} have ended", lambda: not self.alive(*pids))
+
+    def memory(self):
+        return self.backend.memory(self.hands)
+
+
+def run_on(kind, function):
+    backend = kind()
+    try:
+        with Box(backend) as box:
+            box.empty()
+            try:
+                function(box)
+            except Lacking:
+                pass
+            box.hands.check()
+            same(box.close(), 0, "exit status of the sandbox's program")
+    finally:
+        backend.end()
+
+
+class Conformance(Cases):
+    def everywhere(self, function):
+        """A case for each backend: function[backend]."""
+        for kind in BACKENDS:
+            self.list.append((f"{function.__name__}[{kind.name}]",
+                              functools.partial(run_on, kind, function)))
+        return function
+
+    def each_everywhere(self, values):
+        """A case for each value: function_value[backend]."""
+        def decorate(function):
+            for value in values:
+                bound = functools.partial(function, value)
+                bound.__name__ = f"{function.__name__}_{value}"
+                self.everywhere(bound)
+            return function
+        return decorate
