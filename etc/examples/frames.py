@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: ISC
 
-"""A sandbox of your own: serve(operations) speaks the frames of egressd-box(5)
-on the standard streams, and operations are functions.  A function is named as
-its operation is, and its parameters as that operation's members are, of the
-same types; the first is the data that came, for a write.  It returns what is
-sent before the result, bytes or a list of objects, and the result."""
+"""A sandbox of your own: serve(operations, load, save) speaks the frames of
+egressd-box(5) on the standard streams.  Operations are functions by name, with
+parameters as the operation has members, of the same types; the first one is
+the data that came, for a write.  They return what is sent before the result,
+bytes or a list of objects, and the result.  Before each, load is called, and
+save after those that change something."""
 
 import errno
 import fnmatch
+import functools
 import inspect
 import json
 import os
@@ -20,6 +22,7 @@ HEAD, FRAME, CREDITS, REQUESTS = struct.Struct(">IIBBH"), 65536, 262144, 64
 CODES = {errno.ENOENT: "not_found", errno.EEXIST: "exists",
          errno.EISDIR: "wrong_type", errno.ENOTDIR: "wrong_type",
          errno.EACCES: "denied", errno.ENOSPC: "no_space"}
+CHANGES = ("write", "edit", "mkdir", "remove")
 # U+EF80 to U+EFFF stand for a byte each, and for nothing else.
 BYTES = {0xef00 + b: 0xdc00 + b for b in range(128, 256)}
 SPELT = {v: k for k, v in BYTES.items()} | {
@@ -79,25 +82,40 @@ def send(number, kind, body):
     sys.stdout.buffer.flush()
 
 
-def perform(operations, data, op=None, **members):
-    check(op in operations, "not_supported", f"{op}: not here")
-    takes = inspect.signature(operations[op]).parameters
+def bind(function, data, members):
+    """The call of an operation, if its members are as they should be."""
+    takes = dict(list(inspect.signature(function).parameters.items())[1:])
     for name, value in members.items():
-        check(name in list(takes)[1:], "bad_request", f"{name}: unknown")
-        check(type(value) is takes[name].annotation and "\0" not in str(value),
-              "bad_request", f"{name}: not {takes[name]}")
-    for name in list(takes)[1:]:
+        check(name in takes, "bad_request", f"{name}: unknown member")
+        kind = takes[name].annotation
+        check(type(value) is kind and "\0" not in str(value), "bad_request",
+              f"{name}: not of type {kind.__name__}, or with a NUL")
+    for name in takes:
         check(name in members or takes[name].default is not takes[name].empty,
               "bad_request", f"{name}: missing")
-    return operations[op](data, **{
+    return functools.partial(function, data, **{
         name: spelt(raw(value)) if isinstance(value, str) else value
         for name, value in members.items()})
 
 
-def answer(operations, data, call):
+class Sandbox:
+    def __init__(self, operations, load, save):
+        self.operations, self.load, self.save = operations, load, save
+
+    def perform(self, data, op=None, **members):
+        check(op in self.operations, "not_supported", f"{op}: not here")
+        operation = bind(self.operations[op], data, members)
+        self.load()
+        result = operation()
+        if op in CHANGES:
+            self.save()
+        return result
+
+
+def answer(sandbox, data, call):
     """The frames that are left to send: kind and body."""
     try:
-        first, result = perform(operations, data, **call)
+        first, result = sandbox.perform(data, **call)
     except Refused as error:
         return [(ERROR, error.args[0])]
     except OSError as error:
@@ -120,10 +138,10 @@ def frames():
 
 
 class Request:
-    def __init__(self, operations, body):
+    def __init__(self, sandbox, body):
         self.call = json.loads(body)    # ValueError: no JSON
         check(isinstance(self.call, dict), "bad_request", "no object")
-        self.operations, self.data = operations, bytearray()
+        self.sandbox, self.data = sandbox, bytearray()
         self.credit, self.left = CREDITS, []
 
     def take(self, number, kind, body):
@@ -136,7 +154,7 @@ class Request:
         elif kind == CANCEL:
             self.left = [(ERROR, {"code": "cancelled", "message": "it was"})]
         elif kind == (END if self.call.get("op") == "write" else CALL):
-            self.left = answer(self.operations, self.data, self.call)[::-1]
+            self.left = answer(self.sandbox, self.data, self.call)[::-1]
         while self.left:
             kind, body = self.left[-1]
             if kind in (DATA, ITEM):
@@ -147,12 +165,12 @@ class Request:
         return kind in (RESULT, ERROR)
 
 
-def serve(operations):
+def serve(operations, load, save):
     send(0, RESULT, {"protocol": 1, "version": "0.1", "cwd": "/",
                      "operations": list(operations), "limits": {
                          "requests": REQUESTS, "frame": FRAME,
                          "credit": CREDITS}})
-    requests = {}
+    requests, sandbox = {}, Sandbox(operations, load, save)
     try:
         for number, kind, body in frames():
             if kind == CALL and number not in requests and \
@@ -160,7 +178,7 @@ def serve(operations):
                 send(number, ERROR, {"code": "too_many", "message": "64 run"})
             elif kind == CALL:
                 check(0 < number not in requests, "bad_request", "id in use")
-                requests[number] = Request(operations, body)
+                requests[number] = Request(sandbox, body)
             if number in requests and \
                     requests[number].take(number, kind, body):
                 del requests[number]

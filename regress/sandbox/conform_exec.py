@@ -177,7 +177,7 @@ def environment_of_odd_values(box):
     for value in ODD_ARGUMENTS:
         answer = run(box, "printf '%s' \"$ODD\"", env={"ODD": value})
         same(answer.out, os.fsencode(value))
-    for name in ("", "A=B", "A\0B"):
+    for name in ("", "A=B"):
         error = box.refused("bad_request", "exec", command="true",
                             env={name: "x"})
         assert "env" in error.message, error

@@ -299,16 +299,29 @@ def relative_paths(box):
 
 
 @cases.everywhere
-def paths_that_are_none(box):
-    for path in ("", "a\0b"):
-        for op in ("read", "stat", "mkdir", "remove"):
-            try:
-                raise AssertionError(box.call(op, path=path))
-            except HandsError as error:
-                assert error.code in ("bad_request", "not_found"), error
-    error = box.refused("bad_request", "write", b"x", path="a\0b")
-    assert "path" in error.message, error
+def a_path_that_is_empty(box):
+    for op in ("read", "stat", "mkdir", "remove"):
+        try:
+            raise AssertionError(box.call(op, path=""))
+        except HandsError as error:
+            assert error.code in ("bad_request", "not_found"), error
     same(box.names(), [])
+
+
+@cases.everywhere
+def a_path_with_a_nul(box):
+    """Refused by itself, or the connection is that sent it; never cut."""
+    box.write("a", b"kept")
+    for op in ("read", "stat", "mkdir", "remove"):
+        with box.another() as other:
+            try:
+                raise AssertionError(other.call(op, path="a\0b"))
+            except HandsError as error:
+                if error.code == "gone":
+                    same(other.hands.refusal["code"], "bad_request")
+                else:
+                    same(error.code, "bad_request")
+    same(box.read("a"), b"kept")
 
 
 cases.main()
