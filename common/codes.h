@@ -24,6 +24,8 @@
 #define CODE_NO_SUCH_QUESTION	"no_such_question"
 #define CODE_SESSION_EXISTS	"session_exists"
 #define CODE_UNKNOWN_DECIDER	"unknown_decider"
+#define CODE_NOT_SUPPORTED	"not_supported"
+#define CODE_UNKNOWN_SANDBOX	"unknown_sandbox"
 #define CODE_UNKNOWN_POLICY	"unknown_policy"
 #define CODE_UNKNOWN_SESSION	"unknown_session"
 

@@ -20,11 +20,15 @@ MSG(RELOAD_DONE, reload_done, R_PARENT, R_CONTROLD, FD_NEVER, S_WORK)
 FIELDS(reload_done, U32(cookie) U8(result) U64(generation) STR(text, TEXT_LEN))
 
 MSG(LOG_ASK, log_level, R_CONTROLD, R_PARENT, FD_NEVER, S_WORK)
-MSG(CLIENT, empty, R_PARENT, R_CONTROLD, FD_MUST, S_WORK)
+
+/* The only client of a private daemon, and whose it is. */
+MSG(CLIENT, client, R_PARENT, R_CONTROLD, FD_MUST, S_WORK)
+FIELDS(client, U32(uid) U32(gid))
+
 MSG(PEER_ASK, cookie, R_CONTROLD, R_PARENT, FD_MUST, S_WORK)
 
 MSG(PEER_ANSWER, peer_answer, R_PARENT, R_CONTROLD, FD_NEVER, S_WORK)
-FIELDS(peer_answer, U32(cookie) U8(welcome))
+FIELDS(peer_answer, U32(cookie) U8(welcome) U32(uid) U32(gid))
 
 /* An empty session means all of them; kinds is a set of 1 << record kind. */
 MSG(FOLLOW_ASK, follow, R_CONTROLD, R_PARENT, FD_MUST, S_WORK)

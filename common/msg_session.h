@@ -14,23 +14,40 @@ MSG(SESSION_ASK, session_ask, R_CONTROLD, R_PARENT, FD_MUST, S_WORK)
 FIELDS(session_ask, U32(number) STR(session, NAME_LEN) STR(policy, NAME_LEN)
     U8(told) STR(environment, ENVIRONMENT_LEN))
 
-/* The session's time is over: its engine is to end. */
-MSG(SESSION_STOP, session_stop, R_CONTROLD, R_PARENT, FD_NEVER, S_WORK)
-FIELDS(session_stop, U32(number))
+/*
+ * A session whose sandbox is the parent's to make.  sandbox is a block of the
+ * configuration, "" the one that is built in.  The client is uid and gid; cwd
+ * is what it has named, or "", and the variables come on top of the block's.
+ */
+MSG(SANDBOX_ASK, sandbox_ask, R_CONTROLD, R_PARENT, FD_NEVER, S_WORK)
+FIELDS(sandbox_ask, U32(number) STR(session, NAME_LEN) STR(policy, NAME_LEN)
+    STR(sandbox, NAME_LEN) U32(uid) U32(gid) STR(cwd, PATH_LEN)
+    BYTES(variables, VARIABLES_LEN))
 
-/* Its engine runs, or it will never run. */
+/* A client's connection, which the sandbox is to serve from now on. */
+MSG(SESSION_ATTACH, session_attach, R_CONTROLD, R_PARENT, FD_MUST, S_WORK)
+FIELDS(session_attach, U32(number))
+
+/* The session is to end: one of session_cause. */
+MSG(SESSION_STOP, session_stop, R_CONTROLD, R_PARENT, FD_NEVER, S_WORK)
+FIELDS(session_stop, U32(number) U8(cause))
+
+/*
+ * Its engine runs, and the sandbox that the parent makes serves; or neither
+ * ever will.
+ */
 MSG(SESSION_DONE, session_done, R_PARENT, R_CONTROLD, FD_NEVER, S_WORK)
 FIELDS(session_done, U32(number) U8(ok) STR(text, PATH_LEN))
 
 /*
  * The same session, for policyd: before the channel to its engine, and when
- * the engine has ended, or is about to as its time is over.  policyd tells
- * controld why that was.
+ * the engine has ended, or is about to for a cause.  policyd tells controld
+ * why that was.
  */
 MSG(SESSION_OPEN, session_ask, R_PARENT, R_POLICYD, FD_NEVER, S_WORK)
 
 MSG(SESSION_CLOSE, session_close, R_PARENT, R_POLICYD, FD_NEVER, S_WORK)
-FIELDS(session_close, U32(number) U8(overdue))
+FIELDS(session_close, U32(number) U8(cause))
 
 MSG(SESSION_ENDED, session_ended, R_POLICYD, R_CONTROLD, FD_NEVER, S_OPEN)
 FIELDS(session_ended, U32(number) STR(reason, PATH_LEN))

@@ -46,6 +46,8 @@
 #define REASON_REMOVED			"removed"
 #define REASON_STOPPED			"stopped"
 #define REASON_DEADLINE			"deadline"
+#define REASON_BY_REQUEST		"by_request"
+#define REASON_OWNER_LEFT		"owner_left"
 
 /* Why there is a gap in the records. */
 #define REASON_AUDIT_SWITCHED		"audit_switched"

@@ -51,6 +51,7 @@ enum role {
 #define METADATA_LEN	8192	/* of a session, as JSON */
 #define SHOWN_LEN	2048	/* of a path that anybody is shown */
 #define ENVIRONMENT_LEN	8192	/* names of variables, a space between */
+#define VARIABLES_LEN	16384	/* NAME=value, a NUL behind each */
 #define TEXT_LEN	8192	/* error text that goes back to a client */
 
 /*

@@ -18,6 +18,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "reasons.h"
+
 #define WORD_CONSTANT(constant, word)	constant,
 #define WORD_FUNCTIONS(x)						\
 extern const char *const x##_words[];					\
@@ -248,6 +250,24 @@ enum reload_result {
 	RELOAD_BUSY,
 	RELOAD_RESULT_MAX
 };
+
+/* Who makes a sandbox, and of what. */
+#define SANDBOX_KINDS(W) \
+	W(SANDBOX_LOCAL, "local") \
+	W(SANDBOX_VIRTUAL, "virtual") \
+	W(SANDBOX_KUBERNETES, "kubernetes") \
+	W(SANDBOX_CUSTOM, "custom")
+enum sandbox_kind { SANDBOX_KINDS(WORD_CONSTANT) SANDBOX_KIND_MAX };
+WORD_FUNCTIONS(sandbox_kind)
+
+/* Why somebody ends the session of a sandbox; the words are reasons. */
+#define SESSION_CAUSES(W) \
+	W(CAUSE_NONE, "") \
+	W(CAUSE_DEADLINE, REASON_DEADLINE) \
+	W(CAUSE_REQUEST, REASON_BY_REQUEST) \
+	W(CAUSE_OWNER, REASON_OWNER_LEFT)
+enum session_cause { SESSION_CAUSES(WORD_CONSTANT) SESSION_CAUSE_MAX };
+WORD_FUNCTIONS(session_cause)
 
 /* Of STATE_SESSION: a session outlives its engines. */
 #define SESSION_STATES(W) \

@@ -220,19 +220,12 @@ struct conf_sandbox_limits {
 	uint64_t		 sl_cpu;	/* milliseconds */
 };
 
-enum conf_sandbox_kind {
-	CONF_SANDBOX_LOCAL,
-	CONF_SANDBOX_VIRTUAL,
-	CONF_SANDBOX_KUBERNETES,
-	CONF_SANDBOX_CUSTOM,
-};
-
 struct conf_sandbox {
 	TAILQ_ENTRY(conf_sandbox) sb_entry;
 	struct conf_pos		 sb_pos;
 	unsigned int		 sb_index;
 	const char		*sb_name;
-	enum conf_sandbox_kind	 sb_kind;
+	enum sandbox_kind	 sb_kind;
 	uint32_t		 sb_set;	/* statements given: parser */
 	const char		*sb_program;	/* custom */
 	struct conf_pos		 sb_policy_pos;

@@ -122,7 +122,7 @@ conf_sandbox_begin(struct parse *ps, struct conf_pos pos, const char *name,
 	sb->sb_index = last == NULL ? 0 : last->sb_index + 1;
 	sb->sb_name = name;
 	sb->sb_kind = kind;
-	sb->sb_program = kind == CONF_SANDBOX_CUSTOM ? program : NULL;
+	sb->sb_program = kind == SANDBOX_CUSTOM ? program : NULL;
 	sb->sb_deadline = 8 * 60 * 60 * 1000;
 	sb->sb_size = SIZE_DEFAULT;
 	TAILQ_INIT(&sb->sb_for);
@@ -302,7 +302,7 @@ conf_sandbox_end(struct parse *ps)
 	if (sb->sb_git_ref != NULL && sb->sb_git == NULL)
 		conf_error(ps, sb->sb_pos, "sandbox \"%s\": ref wants "
 		    "workspace git", sb->sb_name);
-	if (sb->sb_kind == CONF_SANDBOX_CUSTOM && !sb->sb_ungated)
+	if (sb->sb_kind == SANDBOX_CUSTOM && !sb->sb_ungated)
 		conf_error(ps, sb->sb_pos, "custom sandbox \"%s\" has no "
 		    "\"ungated\": its policy holds nothing that the program "
 		    "does, and the block must say so", sb->sb_name);

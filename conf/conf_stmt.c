@@ -30,10 +30,6 @@
 #define NEEDED		.op_needed = OPTION_ANY
 #define END		{ .op_type = OPTION_END }
 
-const char *const conf_sandbox_kinds[] = {
-	"local", "virtual", "kubernetes", "custom", NULL
-};
-
 static const char *const yesno_words[] = { "no", "yes", NULL };
 
 #define LIMIT(name, which, max)						\
@@ -80,10 +76,10 @@ const struct option cluster_table[] = {
 	END
 };
 
-#define S_LOCAL		(1U << CONF_SANDBOX_LOCAL)
-#define S_VIRTUAL	(1U << CONF_SANDBOX_VIRTUAL)
-#define S_KUBE		(1U << CONF_SANDBOX_KUBERNETES)
-#define S_CUSTOM	(1U << CONF_SANDBOX_CUSTOM)
+#define S_LOCAL		(1U << SANDBOX_LOCAL)
+#define S_VIRTUAL	(1U << SANDBOX_VIRTUAL)
+#define S_KUBE		(1U << SANDBOX_KUBERNETES)
+#define S_CUSTOM	(1U << SANDBOX_CUSTOM)
 #define S_BOX		(S_LOCAL | S_VIRTUAL)	/* on this machine, held */
 
 const struct option sandbox_table[] = {

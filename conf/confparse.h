@@ -111,7 +111,6 @@ extern const struct option	 cluster_table[];
 extern const struct option	 sandbox_table[];
 extern const struct option	 session_table[];
 
-extern const char *const	 conf_sandbox_kinds[];
 
 /* parse.y */
 int	 yyparse(struct parse *);

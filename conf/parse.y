@@ -426,11 +426,11 @@ sandbox		: SANDBOX STRING sandbox_kind OPEN {
 			conf_sandbox_end(ps);
 		}
 		;
-sandbox_kind	: LOCAL		{ $$ = CONF_SANDBOX_LOCAL; }
-		| VIRTUAL	{ $$ = CONF_SANDBOX_VIRTUAL; }
-		| KUBERNETES	{ $$ = CONF_SANDBOX_KUBERNETES; }
+sandbox_kind	: LOCAL		{ $$ = SANDBOX_LOCAL; }
+		| VIRTUAL	{ $$ = SANDBOX_VIRTUAL; }
+		| KUBERNETES	{ $$ = SANDBOX_KUBERNETES; }
 		| CUSTOM STRING {
-			$$ = CONF_SANDBOX_CUSTOM;
+			$$ = SANDBOX_CUSTOM;
 			$<text>$ = $2;
 		}
 		;

@@ -359,7 +359,7 @@ print_sandbox(FILE *fp, const struct conf_sandbox *sb)
 {
 	fputs("sandbox ", fp);
 	print_quoted(fp, sb->sb_name);
-	fprintf(fp, " %s", conf_sandbox_kinds[sb->sb_kind]);
+	fprintf(fp, " %s", sandbox_kind_name(sb->sb_kind));
 	if (sb->sb_program != NULL) {
 		putc(' ', fp);
 		print_quoted(fp, sb->sb_program);

@@ -70,6 +70,7 @@ client_free(struct client *cl)
 {
 	struct waiter	*wt;
 
+	session_owner_gone(cl);
 	while ((wt = TAILQ_FIRST(&cl->cl_waiters)) != NULL)
 		waiter_free(wt);
 	event_del(&cl->cl_rev);
@@ -118,8 +119,10 @@ client_add_event(struct client *cl, struct event *ev, time_t seconds)
 
 /* The parent has nothing against this peer. */
 void
-client_open(struct client *cl)
+client_open(struct client *cl, uid_t uid, gid_t gid)
 {
+	cl->cl_uid = uid;
+	cl->cl_gid = gid;
 	cl->cl_state = CLIENT_OPEN;
 	client_add_event(cl, &cl->cl_timer, CLIENT_FIRST_S);
 	client_add_event(cl, &cl->cl_rev, 0);
@@ -166,12 +169,16 @@ client_answer(struct client *cl, const struct request *rq)
 	client_send(cl, &rq->rq_id, body, len);
 }
 
-/* All is answered: the socket goes to the recorder, by the parent. */
+/* All is answered: the socket goes to who serves it now, by the parent. */
 static void
 client_hand_over(struct client *cl)
 {
-	ipc_send(child_parent, cl->cl_fd, FOLLOW_ASK, follow,
-	    .kinds = cl->cl_kinds, .session = cl->cl_session);
+	if (cl->cl_state == CLIENT_FOLLOW)
+		ipc_send(child_parent, cl->cl_fd, FOLLOW_ASK, follow,
+		    .kinds = cl->cl_kinds, .session = cl->cl_session);
+	else
+		ipc_send(child_parent, cl->cl_fd, SESSION_ATTACH,
+		    session_attach, .number = cl->cl_number);
 	cl->cl_fd = -1;
 	client_drop(cl);
 }
@@ -202,7 +209,8 @@ client_on_look(evutil_socket_t fd, short what, void *arg)
 void
 client_settle(struct client *cl)
 {
-	if (cl->cl_state != CLIENT_FOLLOW && cl->cl_state != CLIENT_END)
+	if (cl->cl_state != CLIENT_FOLLOW && cl->cl_state != CLIENT_ATTACH &&
+	    cl->cl_state != CLIENT_END)
 		return;
 	if (cl->cl_nwaiters > 0) {
 		client_look(cl);
@@ -213,10 +221,10 @@ client_settle(struct client *cl)
 			client_add_event(cl, &cl->cl_timer, CLIENT_LINGER_S);
 		return;
 	}
-	if (cl->cl_state == CLIENT_FOLLOW)
-		client_hand_over(cl);
-	else
+	if (cl->cl_state == CLIENT_END)
 		client_drop(cl);
+	else
+		client_hand_over(cl);
 }
 
 static void
@@ -236,6 +244,20 @@ client_follow(struct client *cl, uint32_t kinds, const char *session)
 	cl->cl_kinds = kinds;
 	strlcpy(cl->cl_session, session, sizeof(cl->cl_session));
 	client_finish(cl, CLIENT_FOLLOW);
+}
+
+/* Whether something has come behind the request that is being served. */
+int
+client_said_more(const struct client *cl)
+{
+	return cl->cl_eof || cl->cl_line.ln_end > cl->cl_line.ln_start;
+}
+
+void
+client_attach(struct client *cl, uint32_t number)
+{
+	cl->cl_number = number;
+	client_finish(cl, CLIENT_ATTACH);
 }
 
 /* A client that broke the protocol: no other answer, hang up. */

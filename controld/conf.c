@@ -45,6 +45,7 @@ controld_begin(uint64_t generation)
 	(void)generation;
 	TAILQ_INIT(&sl->sl_listeners);
 	TAILQ_INIT(&sl->sl_policies);
+	TAILQ_INIT(&sl->sl_sandboxes);
 	TAILQ_INIT(&sl->sl_sessions);
 	conf_candidate = sl;
 }
@@ -65,6 +66,7 @@ static void
 conf_slice_free(struct slice *sl)
 {
 	struct named_session	*ns;
+	struct named_sandbox	*nb;
 	struct named_policy	*np;
 	struct listener		*li;
 
@@ -78,6 +80,10 @@ conf_slice_free(struct slice *sl)
 	while ((np = TAILQ_FIRST(&sl->sl_policies)) != NULL) {
 		TAILQ_REMOVE(&sl->sl_policies, np, np_entry);
 		policy_name_free(np);
+	}
+	while ((nb = TAILQ_FIRST(&sl->sl_sandboxes)) != NULL) {
+		TAILQ_REMOVE(&sl->sl_sandboxes, nb, nb_entry);
+		free(nb);
 	}
 	while ((ns = TAILQ_FIRST(&sl->sl_sessions)) != NULL) {
 		TAILQ_REMOVE(&sl->sl_sessions, ns, ns_entry);
@@ -111,6 +117,29 @@ conf_session(const struct slice *sl, const char *name)
 	return NULL;
 }
 
+const struct named_sandbox *
+conf_sandbox(const struct slice *sl, const char *name)
+{
+	const struct named_sandbox	*nb;
+
+	TAILQ_FOREACH(nb, &sl->sl_sandboxes, nb_entry)
+		if (strcmp(nb->nb_name, name) == 0)
+			return nb;
+	return NULL;
+}
+
+/* NULL: there is none but the one that is built in. */
+const struct named_sandbox *
+conf_default_sandbox(const struct slice *sl)
+{
+	const struct named_sandbox	*nb;
+
+	TAILQ_FOREACH(nb, &sl->sl_sandboxes, nb_entry)
+		if (nb->nb_default)
+			return nb;
+	return NULL;
+}
+
 /* The names of the configuration and those of sandboxes are one set. */
 static int
 conf_weigh_sessions(const struct slice *sl, char *why, size_t len)
@@ -124,7 +153,7 @@ conf_weigh_sessions(const struct slice *sl, char *why, size_t len)
 			    "session %s: no policy %s", ns->ns_name,
 			    ns->ns_policy);
 		if ((se = session_find(ns->ns_name)) != NULL &&
-		    se->se_kind == SESSION_RUN)
+		    se->se_kind != SESSION_FIXED)
 			return child_refuse(why, len, "session %s: the session "
 			    "of a running sandbox has this name", ns->ns_name);
 	}
@@ -259,5 +288,28 @@ controld_parent_conf_environment(struct ipc *ip, const union msg *m)
 	va->va_pass = me->pass;
 	strlcpy(va->va_pattern, me->pattern, sizeof(va->va_pattern));
 	TAILQ_INSERT_TAIL(&np->np_variables, va, va_entry);
+	return 0;
+}
+
+int
+controld_parent_conf_sandbox(struct ipc *ip, const union msg *m)
+{
+	const struct msg_conf_sandbox	*ms = &m->conf_sandbox;
+	struct named_sandbox		*nb;
+
+	if (ms->kind >= SANDBOX_KIND_MAX || ms->is_default > 1 ||
+	    conf_sandbox(conf_candidate, ms->name) != NULL)
+		return ipc_bad(ip, "sandbox %s of kind %u", ms->name,
+		    ms->kind);
+	nb = child_alloc(sizeof(*nb));
+	strlcpy(nb->nb_name, ms->name, sizeof(nb->nb_name));
+	strlcpy(nb->nb_policy, ms->policy, sizeof(nb->nb_policy));
+	strlcpy(nb->nb_cwd, ms->cwd, sizeof(nb->nb_cwd));
+	strlcpy(nb->nb_user, ms->user, sizeof(nb->nb_user));
+	nb->nb_default = ms->is_default;
+	nb->nb_conf = *ms;
+	nb->nb_conf.name = nb->nb_conf.policy = NULL;
+	nb->nb_conf.cwd = nb->nb_conf.user = NULL;
+	TAILQ_INSERT_TAIL(&conf_candidate->sl_sandboxes, nb, nb_entry);
 	return 0;
 }

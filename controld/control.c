@@ -188,7 +188,7 @@ controld_parent_peer_answer(struct ipc *ip, const union msg *m)
 	cl = wt->wt_client;
 	waiter_free(wt);
 	if (m->peer_answer.welcome)
-		client_open(cl);
+		client_open(cl, m->peer_answer.uid, m->peer_answer.gid);
 	else
 		client_drop(cl);
 	return 0;
@@ -201,13 +201,12 @@ controld_parent_client(struct ipc *ip, const union msg *m)
 	struct client	*cl;
 	int		 fd = ipc_take_fd(ip), flags;
 
-	(void)m;
 	if (fd == -1)
 		return 0;
 	if ((flags = fcntl(fd, F_GETFL)) == -1 ||
 	    fcntl(fd, F_SETFL, flags | O_NONBLOCK) == -1)
 		fatal("control client: fcntl");
 	if ((cl = client_new(fd, 0)) != NULL)
-		client_open(cl);
+		client_open(cl, m->client.uid, m->client.gid);
 	return 0;
 }

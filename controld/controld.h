@@ -62,6 +62,18 @@ struct named_policy {
 };
 TAILQ_HEAD(named_policies, named_policy);
 
+/* What a client may ask for by name; the rest of it is the parent's. */
+struct named_sandbox {
+	TAILQ_ENTRY(named_sandbox) nb_entry;
+	char			 nb_name[NAME_LEN + 1];
+	char			 nb_policy[NAME_LEN + 1];
+	char			 nb_cwd[PATH_LEN + 1];	/* or "" */
+	char			 nb_user[NAME_LEN + 1];	/* or "" */
+	int			 nb_default;
+	struct msg_conf_sandbox	 nb_conf;	/* without its texts */
+};
+TAILQ_HEAD(named_sandboxes, named_sandbox);
+
 struct slice {
 	int			 sl_limited;	/* the limits have come */
 	int			 sl_lost;	/* a descriptor has not */
@@ -70,6 +82,7 @@ struct slice {
 	uint32_t		 sl_nsessions;
 	struct listeners	 sl_listeners;
 	struct named_policies	 sl_policies;
+	struct named_sandboxes	 sl_sandboxes;
 	struct named_sessions	 sl_sessions;
 };
 
@@ -88,6 +101,9 @@ int	 controld_parent_conf_control(struct ipc *, const union msg *);
 int	 controld_parent_conf_limits(struct ipc *, const union msg *);
 int	 controld_parent_conf_session(struct ipc *, const union msg *);
 int	 controld_parent_conf_policy_name(struct ipc *, const union msg *);
+const struct named_sandbox *conf_sandbox(const struct slice *, const char *);
+const struct named_sandbox *conf_default_sandbox(const struct slice *);
+int	 controld_parent_conf_sandbox(struct ipc *, const union msg *);
 int	 controld_parent_conf_environment(struct ipc *, const union msg *);
 
 /* channel.c */
@@ -96,10 +112,23 @@ extern struct ipc	*channel_recorder;
 
 int	 controld_channel(const struct msg_channel *, int);
 
-/* Declared by the configuration, or started for a sandbox of a client's. */
+/*
+ * Declared by the configuration; started for a sandbox that a client makes; or
+ * with a sandbox that the daemon makes.  The latter two end with their engine.
+ */
 enum session_kind {
 	SESSION_FIXED,
-	SESSION_RUN		/* ends with its engine */
+	SESSION_RUN,
+	SESSION_SANDBOX
+};
+
+/* A sandbox that the daemon makes, as whoever asked for it is told of it. */
+struct boxed {
+	char			 bx_name[NAME_LEN + 1];	/* or "": built in */
+	enum sandbox_kind	 bx_kind;
+	char			 bx_cwd[PATH_LEN + 1];	/* or "" */
+	char			 bx_user[NAME_LEN + 1];	/* or "" */
+	struct msg_conf_sandbox	 bx_conf;	/* its limits */
 };
 
 struct waiter;
@@ -114,6 +143,13 @@ struct session {
 	int			 se_starting;	/* the parent is asked */
 	int			 se_over;	/* ended before it answered */
 	struct event		 se_deadline;	/* if it has one */
+	uint64_t		 se_ends;	/* then: ns since the epoch */
+	uint64_t		 se_began;	/* was asked for; likewise */
+	uid_t			 se_uid;	/* of the client that did */
+	struct client		*se_owner;	/* ends with it, or NULL */
+	uint32_t		 se_attached;	/* clients, so far */
+	int			 se_stopped;	/* the parent was told to */
+	struct boxed		 se_boxed;
 	struct waiters		 se_starters;	/* for its beginning */
 	struct waiters		 se_waiters;	/* for its end */
 	/* What policyd said in the survey of this cookie. */
@@ -130,7 +166,12 @@ extern uint32_t		 session_count;
 
 struct session	*session_find(const char *);
 struct session	*session_by_number(uint32_t);
-struct session	*session_run(const char *, const char *);
+const char	*session_kind_name(const struct session *);
+struct session	*session_start(enum session_kind, const char *, const char *,
+	    const struct client *);
+void	 session_expire(struct session *, uint64_t);
+void	 session_stop(struct session *, enum session_cause);
+void	 session_owner_gone(const struct client *);
 void	 session_free(struct session *);
 void	 session_follow(void);
 
@@ -185,7 +226,7 @@ struct field {
 	enum { MAY, MUST }	 fi_must;
 };
 
-#define REQUEST_FIELDS	8	/* of an operation, beside id and op */
+#define REQUEST_FIELDS	10	/* of an operation, beside id and op */
 
 /*
  * One request.  A function that returns -1 has set code and message of the
@@ -239,6 +280,7 @@ enum client_state {
 	CLIENT_PEER,	/* the parent is asked */
 	CLIENT_OPEN,
 	CLIENT_FOLLOW,	/* no more requests; then it is the recorder's */
+	CLIENT_ATTACH,	/* no more requests; then it is a sandbox's */
 	CLIENT_END,	/* no more requests; then it is closed */
 	CLIENT_DEAD	/* freed in a turn of its own */
 };
@@ -248,6 +290,8 @@ struct client {
 	enum client_state	 cl_state;
 	int			 cl_fd;		/* -1: handed over */
 	int			 cl_read_only;
+	uid_t			 cl_uid;
+	gid_t			 cl_gid;
 	int			 cl_eof;	/* it will send no more */
 	int			 cl_parked;	/* it waits for credit */
 	struct line		 cl_line;
@@ -261,6 +305,7 @@ struct client {
 	unsigned int		 cl_nwaiters;
 	uint32_t		 cl_kinds;	/* to follow */
 	char			 cl_session[NAME_LEN + 1];	/* to follow */
+	uint32_t		 cl_number;	/* of the session to attach */
 };
 
 #define CLIENT_BATCH	16		/* requests per turn of the loop */
@@ -275,12 +320,14 @@ extern uint32_t	 client_count;
 extern uint32_t	 client_readers;	/* of these, read-only */
 
 struct client	*client_new(int, int);
-void	 client_open(struct client *);
+void	 client_open(struct client *, uid_t, gid_t);
 void	 client_send(struct client *, const struct request_id *, const char *,
 	    size_t);
 void	 client_answer(struct client *, const struct request *);
 void	 client_settle(struct client *);
 void	 client_follow(struct client *, uint32_t, const char *);
+int	 client_said_more(const struct client *);
+void	 client_attach(struct client *, uint32_t);
 void	 client_hang_up(struct client *);
 void	 client_drop(struct client *);
 void	 client_resume(struct ipc *);
@@ -404,11 +451,23 @@ extern const struct op	 environment_ops[];
 int	 request_environment(struct request *, char *, size_t);
 
 /* run.c */
+#define RUN_DEADLINE_MAX_S	(366 * 24 * 60 * 60)
+
 extern const struct op	 run_ops[];
 
+int	 run_room(struct request *);
 int	 run_policy(struct request *, const char **);
+int	 run_deadline(struct request *, uint64_t *);
+int	 run_free_name(struct request *, const char *);
+void	 run_make_name(const char *, char *, size_t);
 int	 controld_parent_session_done(struct ipc *, const union msg *);
 int	 controld_policyd_session_ended(struct ipc *, const union msg *);
+
+/* boxed.c: sessions whose sandbox the daemon makes */
+extern const struct op	 boxed_ops[];
+
+int	 boxed_start(struct client *, struct request *);
+void	 boxed_put(struct jsonw *, const struct session *);
 
 /* refusals.c */
 extern const struct op	 refusals_ops[];

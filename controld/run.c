@@ -15,11 +15,9 @@
 #include "controld.h"
 #include "reasons.h"
 
-#define DEADLINE_MAX_S	(366 * 24 * 60 * 60)
-
 /* Names without letters that look alike: people type them. */
-static void
-run_make_name(char *name, size_t size)
+void
+run_make_name(const char *prefix, char *name, size_t size)
 {
 	static const char	 set[] = "23456789abcdefghjkmnpqrstuvwxyz";
 	char			 word[9] = "";
@@ -28,11 +26,21 @@ run_make_name(char *name, size_t size)
 	do {
 		for (i = 0; i < sizeof(word) - 1; i++)
 			word[i] = set[arc4random_uniform(sizeof(set) - 1)];
-		snprintf(name, size, "run-%s", word);
+		snprintf(name, size, "%s-%s", prefix, word);
 	} while (session_find(name) != NULL);
 }
 
 /* A name that a configuration on its way declares is taken, too. */
+int
+run_free_name(struct request *rq, const char *name)
+{
+	if (session_find(name) != NULL ||
+	    conf_session(conf_candidate, name) != NULL)
+		return request_fail(rq, CODE_SESSION_EXISTS,
+		    "there is a session %s already", name);
+	return 0;
+}
+
 static int
 run_name(struct request *rq, char *name, size_t size)
 {
@@ -43,15 +51,11 @@ run_name(struct request *rq, char *name, size_t size)
 		return -1;
 	}
 	if (*given == '\0') {
-		run_make_name(name, size);
+		run_make_name("run", name, size);
 		return 0;
 	}
-	if (session_find(given) != NULL ||
-	    conf_session(conf_candidate, given) != NULL)
-		return request_fail(rq, CODE_SESSION_EXISTS,
-		    "there is a session %s already", given);
 	strlcpy(name, given, size);
-	return 0;
+	return run_free_name(rq, given);
 }
 
 /* The policies by name, as many as have room. */
@@ -100,39 +104,47 @@ run_policy(struct request *rq, const char **policy)
 }
 
 /* In seconds; 0 for none. */
-static int
-run_deadline(struct request *rq, time_t *deadline)
+int
+run_deadline(struct request *rq, uint64_t *deadline)
 {
 	double	 given = request_has(rq, "deadline") ?
 		    request_number(rq, "deadline") : 0;
 
 	if (request_has(rq, "deadline") &&
-	    (given < 1 || given > DEADLINE_MAX_S))
+	    (given < 1 || given > RUN_DEADLINE_MAX_S))
 		return request_fail(rq, CODE_BAD_REQUEST, "deadline: wanted 1 "
-		    "to %d seconds, not %.0f", DEADLINE_MAX_S, given);
+		    "to %d seconds, not %.0f", RUN_DEADLINE_MAX_S, given);
 	*deadline = given;
 	return 0;
 }
 
-static int
-op_session_start(struct client *cl, struct request *rq)
+int
+run_room(struct request *rq)
 {
-	struct timeval	 tv = { 0, 0 };
+	if (session_count < conf_running->sl_sessions_max)
+		return 0;
+	return request_fail(rq, CODE_TOO_MANY_SESSIONS,
+	    "there are %u sessions, as many as 'limit sessions' permits",
+	    session_count);
+}
+
+/* For a sandbox that the client makes. */
+static int
+run_start(struct client *cl, struct request *rq)
+{
 	struct session	*se;
 	struct waiter	*wt;
+	uint64_t	 deadline;
 	const char	*policy;
 	char		 name[NAME_LEN + 1], names[ENVIRONMENT_LEN + 1];
 	int		 fd;
 
 	if (run_name(rq, name, sizeof(name)) == -1 ||
 	    run_policy(rq, &policy) == -1 ||
-	    run_deadline(rq, &tv.tv_sec) == -1 ||
-	    request_environment(rq, names, sizeof(names)) == -1)
+	    run_deadline(rq, &deadline) == -1 ||
+	    request_environment(rq, names, sizeof(names)) == -1 ||
+	    run_room(rq) == -1)
 		return -1;
-	if (session_count >= conf_running->sl_sessions_max)
-		return request_fail(rq, CODE_TOO_MANY_SESSIONS,
-		    "there are %u sessions, as many as 'limit sessions' "
-		    "permits", session_count);
 	if ((fd = passed_take(&cl->cl_passed)) == -1)
 		return request_fail(rq, CODE_BAD_REQUEST,
 		    "exactly one descriptor has to come with the request");
@@ -140,15 +152,35 @@ op_session_start(struct client *cl, struct request *rq)
 		close(fd);
 		return 0;
 	}
-	se = session_run(name, policy);
+	se = session_start(SESSION_RUN, name, policy, cl);
 	waiter_queue(wt, &se->se_starters);
-	if (tv.tv_sec > 0 && evtimer_add(&se->se_deadline, &tv) == -1)
-		fatalx("session %s: no timer", se->se_name);
+	session_expire(se, deadline);
 	ipc_send(child_parent, fd, SESSION_ASK, session_ask,
 	    .number = se->se_number, .session = se->se_name,
 	    .policy = se->se_policy,
 	    .told = request_has(rq, "environment"), .environment = names);
 	return 0;
+}
+
+/*
+ * A descriptor is one end of a pair whose other end the client's own sandbox
+ * has; without one the daemon is to make the sandbox.
+ */
+static int
+op_session_start(struct client *cl, struct request *rq)
+{
+	static const char *const	 theirs[] = { "sandbox", "cwd",
+	    "caller_cwd", "env" };
+	size_t				 i;
+
+	if (!passed_any(&cl->cl_passed))
+		return boxed_start(cl, rq);
+	for (i = 0; i < sizeof(theirs) / sizeof(theirs[0]); i++)
+		if (request_has(rq, theirs[i]))
+			return request_fail(rq, CODE_BAD_REQUEST, "%s: not "
+			    "with a descriptor: then the client makes the "
+			    "sandbox", theirs[i]);
+	return run_start(cl, rq);
 }
 
 static struct jsonw *
@@ -219,7 +251,7 @@ controld_parent_session_done(struct ipc *ip, const union msg *m)
 	else if (se->se_over)
 		run_failed(se, "its engine ended at once");
 	else {
-		answer_session(se);
+		boxed_put(answer_session(se), se);
 		body = answer_end(&len);
 		tell_all(&se->se_starters, body, len);
 	}
@@ -255,7 +287,7 @@ op_session_wait(struct client *cl, struct request *rq)
 
 	if (request_session(rq, &name) == -1)
 		return -1;
-	if ((se = session_find(name)) == NULL || se->se_kind != SESSION_RUN)
+	if ((se = session_find(name)) == NULL || se->se_kind == SESSION_FIXED)
 		return request_fail(rq, CODE_UNKNOWN_SESSION, "there is no "
 		    "session %s of a sandbox", name);
 	if ((wt = waiter_new(cl, WAIT_END, &rq->rq_id)) != NULL)
@@ -268,6 +300,10 @@ static const struct field start_fields[] = {
 	{ "policy", FIELD_STRING, MAY },
 	{ "environment", FIELD_STRINGS, MAY },
 	{ "deadline", FIELD_INTEGER, MAY },
+	{ "sandbox", FIELD_STRING, MAY },
+	{ "cwd", FIELD_STRING, MAY },
+	{ "caller_cwd", FIELD_STRING, MAY },
+	{ "env", FIELD_STRING_MAP, MAY },
 	{ NULL, 0, 0 }
 };
 static const struct field wait_fields[] = {

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "clock.h"
 #include "controld.h"
 
 struct sessions	 sessions = RB_INITIALIZER(&sessions);
@@ -36,6 +37,17 @@ session_find(const char *name)
 	return RB_FIND(sessions, &sessions, &key);
 }
 
+const char *
+session_kind_name(const struct session *se)
+{
+	static const char *const	 names[] = {
+		[SESSION_FIXED] = "fixed", [SESSION_RUN] = "run",
+		[SESSION_SANDBOX] = "sandbox",
+	};
+
+	return names[se->se_kind];
+}
+
 /* NULL is nothing unusual: it may be over. */
 struct session *
 session_by_number(uint32_t number)
@@ -52,11 +64,48 @@ session_by_number(uint32_t number)
 static void
 session_on_deadline(evutil_socket_t fd, short what, void *arg)
 {
-	const struct session	*se = arg;
+	struct session	*se = arg;
 
 	(void)fd, (void)what;
 	log_info("session %s: its deadline has passed", se->se_name);
-	ipc_send(child_parent, -1, SESSION_STOP, session_stop, se->se_number);
+	session_stop(se, CAUSE_DEADLINE);
+}
+
+/* Once is enough: whoever waits for its end waits for the same one. */
+void
+session_stop(struct session *se, enum session_cause cause)
+{
+	if (se->se_stopped)
+		return;
+	se->se_stopped = 1;
+	ipc_send(child_parent, -1, SESSION_STOP, session_stop,
+	    .number = se->se_number, .cause = cause);
+}
+
+/* Sessions without a name of their own end with the connection. */
+void
+session_owner_gone(const struct client *cl)
+{
+	struct session	*se;
+
+	RB_FOREACH(se, sessions, &sessions)
+		if (se->se_owner == cl) {
+			se->se_owner = NULL;
+			session_stop(se, CAUSE_OWNER);
+		}
+}
+
+/* Seconds from now; 0 is never. */
+void
+session_expire(struct session *se, uint64_t seconds)
+{
+	struct timeval	 tv = { .tv_sec = seconds };
+
+	if (seconds == 0)
+		return;
+	se->se_ends = se->se_began + seconds * 1000000000ULL;
+	if (evtimer_add(&se->se_deadline, &tv) == -1)
+		fatalx("session %s: no timer", se->se_name);
 }
 
 static struct session *
@@ -76,9 +125,10 @@ session_new(const char *name, const char *policy)
 	return se;
 }
 
-/* For a client's sandbox; the parent is about to be asked for an engine. */
+/* For a sandbox; the parent is about to be asked for an engine. */
 struct session *
-session_run(const char *name, const char *policy)
+session_start(enum session_kind kind, const char *name, const char *policy,
+    const struct client *cl)
 {
 	static uint32_t	 last;
 	struct session	*se;
@@ -87,7 +137,9 @@ session_run(const char *name, const char *policy)
 		last++;
 	while (last == 0 || session_by_number(last) != NULL);
 	se = session_new(name, policy);
-	se->se_kind = SESSION_RUN;
+	se->se_kind = kind;
+	se->se_uid = cl->cl_uid;
+	se->se_began = clock_wall_ns();
 	se->se_number = last;
 	se->se_starting = 1;
 	return se;

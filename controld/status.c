@@ -144,7 +144,7 @@ put_session(struct jsonw *w, struct session *se)
 	}
 	jsonw_object(w);
 	put_str(w, "session_id", se->se_name);
-	put_str(w, "kind", se->se_kind == SESSION_RUN ? "run" : "fixed");
+	put_str(w, "kind", session_kind_name(se));
 	put_str(w, "policy", se->se_policy);
 	put_str(w, "state", session_state_name(se->se_state.state));
 	put_time(w, "started_at", se->se_state.started);

@@ -49,12 +49,14 @@ parent_controld_log_ask(struct ipc *ip, const union msg *m)
 int
 parent_controld_peer_ask(struct ipc *ip, const union msg *m)
 {
-	int	 fd = ipc_take_fd(ip);
+	struct peer	 peer = { 0, 0 };
+	int		 fd = ipc_take_fd(ip);
+	bool		 welcome = fd != -1 && peer_welcome(fd, &peer);
 
 	if (fd == -1)
 		log_warnx("a control client is lost: no free descriptor");
 	ipc_send(ip, -1, PEER_ANSWER, peer_answer, .cookie = m->cookie.cookie,
-	    .welcome = fd != -1 && peer_welcome(fd));
+	    .welcome = welcome, .uid = peer.pe_uid, .gid = peer.pe_gid);
 	if (fd != -1)
 		close(fd);
 	return 0;
@@ -101,6 +103,8 @@ const ipc_handler parent_handlers[MSG_MAX] = {
 	[MSG_PEER_ASK] = parent_controld_peer_ask,
 	[MSG_FOLLOW_ASK] = parent_controld_follow_ask,
 	[MSG_SESSION_ASK] = parent_controld_session_ask,
+	[MSG_SANDBOX_ASK] = parent_controld_sandbox_ask,
+	[MSG_SESSION_ATTACH] = parent_controld_session_attach,
 	[MSG_SESSION_STOP] = parent_controld_session_stop,
 	[MSG_ENGINE_BAD] = parent_child_engine_bad,
 	[MSG_SOCKET_ASK] = parent_dialer_socket_ask,

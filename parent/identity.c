@@ -153,7 +153,7 @@ identity_sandboxes(const struct config *conf, struct conf_errors *errs)
 	const char			*why;
 
 	TAILQ_FOREACH(sb, &conf->cf_sandboxes, sb_entry) {
-		if (sb->sb_kind == CONF_SANDBOX_KUBERNETES ||
+		if (sb->sb_kind == SANDBOX_KUBERNETES ||
 		    sb->sb_user_caller)
 			continue;
 		if (sb->sb_user == NULL)

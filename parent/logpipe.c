@@ -25,6 +25,7 @@ struct logpipe {
 	char		 lp_name[NAME_LEN + 16];
 	char		 lp_line[LOG_LINE_MAX];
 	size_t		 lp_len;
+	char		 lp_last[LOG_LINE_MAX];	/* what was said last */
 };
 
 static void
@@ -57,6 +58,7 @@ logpipe_line(struct logpipe *lp)
 		text += 3;
 	}
 	lp->lp_len = 0;
+	strlcpy(lp->lp_last, text, sizeof(lp->lp_last));
 	if (d.d_debug) {
 		log_info("[%s] %s", lp->lp_name, text);
 		return;
@@ -116,16 +118,24 @@ logpipe_new(struct event_base *base, const char *name, int *child)
 	return lp;
 }
 
+/* The last line is for the caller; "" if there was none. */
 void
-logpipe_free(struct logpipe *lp)
+logpipe_finish(struct logpipe *lp, char *last, size_t size)
 {
-	if (lp == NULL)
-		return;
 	/* What the child said last is still in the pipe. */
 	logpipe_read(event_get_fd(&lp->lp_ev), EV_READ, lp);
 	if (lp->lp_len > 0)
 		logpipe_line(lp);
+	if (last != NULL)
+		strlcpy(last, lp->lp_last, size);
 	event_del(&lp->lp_ev);
 	close(event_get_fd(&lp->lp_ev));
 	free(lp);
+}
+
+void
+logpipe_free(struct logpipe *lp)
+{
+	if (lp != NULL)
+		logpipe_finish(lp, NULL, 0);
 }

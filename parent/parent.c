@@ -71,7 +71,7 @@ parent_progress(void)
 		return;
 	if (d.d_client != -1)
 		ipc_send(proc_find(ROLE_CONTROLD)->pr_ipc, d.d_client, CLIENT,
-		    empty);
+		    client, .uid = getuid(), .gid = getgid());
 	else if (pid_publish(&why) == -1) {
 		log_errorx("%s", why.text);
 		parent_stop(1);

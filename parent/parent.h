@@ -61,12 +61,14 @@ struct session {
 	char			 se_name[NAME_LEN + 1];
 	char			 se_policy[NAME_LEN + 1];	/* "": fixed */
 	int			 se_box;	/* for the engine, or -1 */
+	struct box		*se_boxed;	/* that we make, or NULL */
+	bool			 se_runs;	/* its engine does */
 	bool			 se_asked;	/* controld waits to hear */
 	uint32_t		 se_number;	/* controld's; 0: fixed */
 	bool			 se_opened;	/* policyd knows it */
 	char			*se_environment; /* names; NULL: not told */
 	const char		*se_why;	/* it did not start */
-	bool			 se_overdue;	/* its deadline has passed */
+	enum session_cause	 se_cause;	/* of its end */
 	struct proc		*se_engine;
 	uint64_t		 se_started;	/* clock_ms() */
 	unsigned int		 se_delay_ms;	/* before the next start */
@@ -130,12 +132,18 @@ void		 sessions_start(void);
 const struct conf_policy *session_policy(const struct config *,
 		    const struct session *);
 int		 parent_controld_session_ask(struct ipc *, const union msg *);
-int	 parent_controld_session_stop(struct ipc *, const union msg *);
+int		 parent_controld_session_stop(struct ipc *, const union msg *);
+int		 parent_controld_sandbox_ask(struct ipc *, const union msg *);
+int		 parent_controld_session_attach(struct ipc *,
+		    const union msg *);
+void		 session_box_serves(struct session *);
+void		 session_box_gone(struct session *, const char *);
 
 /* program.c, program_exec.c */
 struct program_spec {
 	const struct conf_words	*ps_command;
 	const char		*ps_user;	/* NULL: that of the role */
+	uid_t			 ps_uid;	/* without a name: this one */
 	enum role		 ps_role;	/* which asked for it */
 	const char		*ps_name;	/* in the log */
 };
@@ -144,8 +152,39 @@ struct program	*program_start(const struct program_spec *, int *,
 void		 program_kill(const struct program *);
 void		 program_reaped(pid_t, int);
 void		 programs_stop(void);
+struct program	*program_serve(const struct program_spec *, int,
+		    void (*)(void *, const char *), void *);
 void		 program_exec(const struct program_spec *, int, int)
 		    __attribute__((__noreturn__));
+
+/* Steps of a new process; whatever fails is said, and ends it. */
+struct passwd;
+void		 exec_fail(const char *) __attribute__((__noreturn__));
+void		 exec_say(const char *, ...) __attribute__((__noreturn__))
+		    LOG_FORMAT(1, 2);
+void		 exec_as(const struct passwd *);
+void		 exec_signals(void);
+void		 exec_limits(void);
+
+/* box.c, box_exec.c */
+struct box_spec {
+	char			 bs_sandbox[NAME_LEN + 1];	/* or "" */
+	uid_t			 bs_uid;	/* of the client */
+	gid_t			 bs_gid;
+	char			 bs_cwd[PATH_LEN + 1];	/* or "" */
+	char			*bs_variables;	/* a NUL behind each */
+	size_t			 bs_variableslen;
+};
+struct box	*box_new(const struct msg_sandbox_ask *, int *);
+int		 box_start(struct box *, struct session *, struct why *);
+bool		 box_serves(const struct box *);
+void		 box_attach(struct box *, int);
+void		 box_end(struct box *);
+bool		 box_kill(const struct box *);
+bool		 box_reaped(pid_t, int);
+void		 boxes_stop(void);
+void		 box_exec(const struct box_spec *, const struct conf_sandbox *,
+		    int, int, int) __attribute__((__noreturn__));
 
 /* open.c: descriptors for children */
 int		 parent_child_open_ask(struct ipc *, const union msg *);
@@ -248,7 +287,11 @@ size_t		 resolv_system(struct addr *, size_t);
 
 /* peer.c */
 void		 peer_init(void);
-bool		 peer_welcome(int);
+struct peer {
+	uid_t	 pe_uid;
+	gid_t	 pe_gid;
+};
+bool		 peer_welcome(int, struct peer *);
 
 /* notify.c */
 void		 notify_init(void);
@@ -257,6 +300,7 @@ void		 notify_send(const char *);
 /* logpipe.c */
 void		 log_to_syslog(void);
 struct logpipe	*logpipe_new(struct event_base *, const char *, int *);
+void		 logpipe_finish(struct logpipe *, char *, size_t);
 void		 logpipe_free(struct logpipe *);
 
 /* pidfile.c */

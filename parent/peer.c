@@ -121,8 +121,9 @@ peer_doubt(int fd, const struct ucred *cred)
 	return why;
 }
 
+/* Who it is, if it is welcome. */
 bool
-peer_welcome(int fd)
+peer_welcome(int fd, struct peer *pe)
 {
 	struct ucred	 cred;
 	socklen_t	 len = sizeof(cred);
@@ -132,6 +133,8 @@ peer_welcome(int fd)
 		log_warn("control client: who it is cannot be told, hung up");
 		return false;
 	}
+	pe->pe_uid = cred.uid;
+	pe->pe_gid = cred.gid;
 	if ((why = peer_doubt(fd, &cred)) != NULL)
 		log_info("control client pid %d uid %u: %s, hung up",
 		    (int)cred.pid, cred.uid, why);

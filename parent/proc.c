@@ -390,7 +390,8 @@ proc_reaped(pid_t pid, int status)
 		if (pr->pr_pid == pid)
 			break;
 	if (pr == NULL) {
-		program_reaped(pid, status);
+		if (!box_reaped(pid, status))
+			program_reaped(pid, status);
 		return;
 	}
 	log_end(pr, status);
@@ -451,6 +452,7 @@ void
 procs_stop(void)
 {
 	programs_stop();
+	boxes_stop();
 	if (end_these(R_POLICYD) || end_these(R_CHILDREN & ~R_RECORDER) ||
 	    end_these(R_RECORDER))
 		return;

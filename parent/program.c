@@ -54,47 +54,59 @@ program_new(const struct program_spec *ps, int *errfd)
 }
 
 /*
- * *fd gets the other end of the program's input and output; ended() is told
- * how it ended, with NULL if well.  NULL and errno if it cannot be started.
+ * The descriptor, of which the caller keeps its own, is the program's input and
+ * output; on_end is told how it ended, with NULL if well.  NULL and errno if it
+ * cannot be started.
  */
 struct program *
-program_start(const struct program_spec *ps, int *fd,
+program_serve(const struct program_spec *ps, int fd,
     void (*on_end)(void *, const char *), void *arg)
 {
 	struct program	*pg;
-	int		 sv[2], errfd;
+	int		 errfd;
 
 	if (count[ps->ps_role] == PROGRAMS_MAX) {
 		errno = EAGAIN;
 		return NULL;
 	}
-	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) == -1)
-		return NULL;
 	if ((pg = program_new(ps, &errfd)) == NULL)
-		goto fail;
+		return NULL;
 #ifdef __linux__
 	/* What a program leaves behind becomes a child of the parent. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 #endif
 	if ((pg->pg_pid = fork()) == 0)
-		program_exec(ps, sv[1], errfd);
+		program_exec(ps, fd, errfd);
 	close(errfd);
 	if (pg->pg_pid == -1) {
 		logpipe_free(pg->pg_log);
 		free(pg);
-		goto fail;
+		return NULL;
 	}
-	close(sv[1]);
-	*fd = sv[0];
 	pg->pg_ended = on_end;
 	pg->pg_arg = arg;
 	TAILQ_INSERT_TAIL(&running, pg, pg_entry);
 	count[ps->ps_role]++;
 	return pg;
-fail:
-	close(sv[0]);
+}
+
+/* The same; *fd gets the other end of its input and output. */
+struct program *
+program_start(const struct program_spec *ps, int *fd,
+    void (*on_end)(void *, const char *), void *arg)
+{
+	struct program	*pg;
+	int		 sv[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) == -1)
+		return NULL;
+	pg = program_serve(ps, sv[1], on_end, arg);
 	close(sv[1]);
-	return NULL;
+	if (pg == NULL)
+		close(sv[0]);
+	else
+		*fd = sv[0];
+	return pg;
 }
 
 /* The program and its group; programs_sweep() finds who has left that. */

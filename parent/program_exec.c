@@ -20,6 +20,7 @@
 #include <limits.h>
 #include <pwd.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -29,7 +30,19 @@
 #define WORDS_MAX	64	/* of a command */
 #define FILES_SOFT	1024	/* that programs expect */
 
-static void __attribute__((noreturn))
+void
+exec_say(const char *fmt, ...)
+{
+	va_list	 ap;
+
+	va_start(ap, fmt);
+	vdprintf(STDERR_FILENO, fmt, ap);
+	va_end(ap);
+	dprintf(STDERR_FILENO, "\n");
+	_exit(127);
+}
+
+void
 exec_fail(const char *what)
 {
 	dprintf(STDERR_FILENO, "%s: %s\n", what,
@@ -37,31 +50,34 @@ exec_fail(const char *what)
 	_exit(127);
 }
 
-/* Looking up a user may take a while, and the parent must not wait. */
-static void
-exec_become(const struct program_spec *ps)
+/* A user, with the groups of the database. */
+void
+exec_as(const struct passwd *pw)
 {
-	struct passwd	*pw;
-	uid_t		 uid;
-	gid_t		 gid;
+	if (!d.d_privileged && pw->pw_uid == geteuid())
+		return;
+	if (initgroups(pw->pw_name, pw->pw_gid) == -1)
+		exec_fail(pw->pw_name);
+	errno = EPERM;
+	if (pw->pw_uid == 0)
+		exec_fail("a program does not run as root");
+	if (setresgid(pw->pw_gid, pw->pw_gid, pw->pw_gid) == -1 ||
+	    setresuid(pw->pw_uid, pw->pw_uid, pw->pw_uid) == -1)
+		exec_fail("user");
+}
 
-	errno = 0;
-	if (ps->ps_user == NULL) {
-		if (!d.d_privileged)
-			return;
-		identity_get(ps->ps_role, &uid, &gid);
-		if (setgroups(1, &gid) == -1)
-			exec_fail("groups");
-	} else {
-		if ((pw = getpwnam(ps->ps_user)) == NULL)
-			exec_fail(ps->ps_user);
-		uid = pw->pw_uid;
-		gid = pw->pw_gid;
-		if (!d.d_privileged && uid == geteuid())
-			return;
-		if (initgroups(ps->ps_user, gid) == -1)
-			exec_fail(ps->ps_user);
-	}
+/* That of the role which asked for it; it has no groups. */
+static void
+exec_as_role(enum role role)
+{
+	uid_t	 uid;
+	gid_t	 gid;
+
+	if (!d.d_privileged)
+		return;
+	identity_get(role, &uid, &gid);
+	if (setgroups(1, &gid) == -1)
+		exec_fail("groups");
 	errno = EPERM;
 	if (uid == 0)
 		exec_fail("a program does not run as root");
@@ -69,7 +85,25 @@ exec_become(const struct program_spec *ps)
 		exec_fail("user");
 }
 
+/* Looking up a user may take a while, and the parent must not wait. */
 static void
+exec_become(const struct program_spec *ps)
+{
+	const struct passwd	*pw;
+
+	if (ps->ps_user == NULL && ps->ps_uid == 0) {
+		exec_as_role(ps->ps_role);
+		return;
+	}
+	errno = 0;
+	pw = ps->ps_user != NULL ? getpwnam(ps->ps_user) :
+	    getpwuid(ps->ps_uid);
+	if (pw == NULL)
+		exec_fail(ps->ps_user != NULL ? ps->ps_user : "the caller");
+	exec_as(pw);
+}
+
+void
 exec_signals(void)
 {
 	sigset_t	 none;
@@ -81,7 +115,7 @@ exec_signals(void)
 	sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static void
+void
 exec_limits(void)
 {
 	struct rlimit	 core = { 0, 0 }, files;

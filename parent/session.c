@@ -7,6 +7,7 @@
  * start that has failed.
  */
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -107,7 +108,7 @@ session_close(struct session *se)
 	if (!se->se_opened || policyd == NULL || policyd->pr_ipc == NULL)
 		return;
 	ipc_send(policyd->pr_ipc, -1, SESSION_CLOSE, session_close,
-	    .number = se->se_number, .overdue = se->se_overdue);
+	    .number = se->se_number, .cause = se->se_cause);
 	/* policyd is to hear why before it sees the engine end. */
 	ipc_push(policyd->pr_ipc);
 }
@@ -124,6 +125,8 @@ session_free(struct session *se)
 	session_close(se);
 	if (se->se_box != -1)
 		close(se->se_box);
+	if (se->se_boxed != NULL)
+		box_end(se->se_boxed);
 	if (se->se_engine != NULL) {
 		se->se_engine->pr_session = NULL;
 		proc_end(se->se_engine);
@@ -147,6 +150,19 @@ sessions_follow(const struct config *conf)
 			session_new(cs->ss_name);
 }
 
+/* The sandbox of a session that the daemon makes; false, and over, if not. */
+static bool
+session_start_box(struct session *se)
+{
+	struct why	 why;
+
+	if (se->se_boxed == NULL || box_start(se->se_boxed, se, &why) == 0)
+		return true;
+	session_answer(se, false, why.text);
+	session_free(se);
+	return false;
+}
+
 /* Engines are not started into a transaction; its end calls us again. */
 void
 sessions_start(void)
@@ -163,7 +179,9 @@ sessions_start(void)
 			continue;
 		se->se_started = clock_ms();
 		session_open(se);
-		proc_start_engine(se);
+		/* They start side by side: box waits for its engine. */
+		if (session_start_box(se))
+			proc_start_engine(se);
 	}
 }
 
@@ -174,7 +192,10 @@ session_engine_gone(struct session *se)
 
 	se->se_engine = NULL;
 	if (se->se_policy[0] != '\0') {
-		session_free(se);
+		/* What its box says last is why it did not start. */
+		if (!se->se_asked || se->se_boxed == NULL ||
+		    !box_kill(se->se_boxed))
+			session_free(se);
 		return;
 	}
 	/* Removed: policyd hung up on the engine, and the session goes next. */
@@ -202,25 +223,73 @@ session_engine_gone(struct session *se)
 void
 session_engine_runs(struct session *se)
 {
-	session_answer(se, true, "");
+	se->se_runs = true;
+	if (se->se_boxed == NULL || box_serves(se->se_boxed))
+		session_answer(se, true, "");
 }
 
-/* A sandbox's session only; one that has ended meanwhile is no fault. */
-int
-parent_controld_session_stop(struct ipc *ip, const union msg *m)
+void
+session_box_serves(struct session *se)
+{
+	if (se->se_runs)
+		session_answer(se, true, "");
+}
+
+/* Its engine, if it has one, sees that too, and ends. */
+void
+session_box_gone(struct session *se, const char *why)
+{
+	if (!se->se_asked)
+		return;
+	session_answer(se, false, why);
+	session_free(se);
+}
+
+/* A sandbox's session; NULL is nothing unusual, it may be over. */
+static struct session *
+session_by_number(uint32_t number)
 {
 	struct session	*se;
 
-	(void)ip;
 	TAILQ_FOREACH(se, &sessions, se_entry)
-		if (se->se_policy[0] != '\0' &&
-		    se->se_number == m->session_stop.number)
-			break;
-	if (se == NULL)
+		if (se->se_policy[0] != '\0' && se->se_number == number)
+			return se;
+	return NULL;
+}
+
+int
+parent_controld_session_stop(struct ipc *ip, const union msg *m)
+{
+	static const char *const	 whys[SESSION_CAUSE_MAX] = {
+		[CAUSE_DEADLINE] = "its deadline has passed",
+		[CAUSE_REQUEST] = "it was stopped before it began",
+		[CAUSE_OWNER] = "its owner has left",
+	};
+	struct session			*se;
+
+	if (m->session_stop.cause == CAUSE_NONE ||
+	    m->session_stop.cause >= SESSION_CAUSE_MAX)
+		return ipc_bad(ip, "cause %u", m->session_stop.cause);
+	if ((se = session_by_number(m->session_stop.number)) == NULL)
 		return 0;
-	se->se_overdue = true;
-	se->se_why = "its deadline has passed";
+	se->se_cause = m->session_stop.cause;
+	se->se_why = whys[se->se_cause];
 	session_free(se);
+	return 0;
+}
+
+/* The connection of a client, for the sandbox that we have made. */
+int
+parent_controld_session_attach(struct ipc *ip, const union msg *m)
+{
+	struct session	*se = session_by_number(m->session_attach.number);
+	int		 fd = ipc_take_fd(ip);
+
+	if (fd == -1)
+		return 0;
+	if (se != NULL && se->se_boxed != NULL)
+		box_attach(se->se_boxed, fd);
+	close(fd);
 	return 0;
 }
 
@@ -252,21 +321,38 @@ session_crowd(void)
 	return session_count >= 2 * d.d_conf->cf_limit[CONF_LIMIT_SESSIONS];
 }
 
+/* How many in a row controld has asked for that were too many. */
+static unsigned int
+session_beyond(void)
+{
+	static unsigned int	 beyond;
+
+	beyond = session_crowd() ? beyond + 1 : 0;
+	return beyond;
+}
+
 /* NULL if the session may be, or why it cannot. */
 static const char *
-session_fault(const struct msg_session_ask *ma)
+session_fault(const char *name, const char *policy)
 {
 	const char	*why;
 
-	if ((why = name_error(ma->session)) != NULL)
+	if ((why = name_error(name)) != NULL)
 		return why;
-	if (session_find(ma->session) != NULL)
+	if (session_find(name) != NULL)
 		return "there is such a session already";
-	if (conf_policy_find(d.d_conf, ma->policy) == NULL)
+	if (conf_policy_find(d.d_conf, policy) == NULL)
 		return "there is no such policy";
 	if (session_crowd())
 		return "there are more sessions than 'limit sessions' permits";
 	return NULL;
+}
+
+static void
+session_refuse(struct ipc *ip, uint32_t number, const char *why)
+{
+	ipc_send(ip, -1, SESSION_DONE, session_done, .number = number,
+	    .ok = 0, .text = why);
 }
 
 static void
@@ -287,13 +373,12 @@ session_ask(const struct msg_session_ask *ma, int fd)
 int
 parent_controld_session_ask(struct ipc *ip, const union msg *m)
 {
-	static unsigned int		 beyond;	/* in a row */
 	const struct msg_session_ask	*ma = &m->session_ask;
 	struct session			*se = session_find(ma->session);
+	unsigned int			 beyond = session_beyond();
 	const char			*why;
 	int				 fd = ipc_take_fd(ip);
 
-	beyond = session_crowd() ? beyond + 1 : 0;
 	if (ma->number == 0 || ma->told > 1 || beyond > CONF_SESSIONS_MAX ||
 	    !environment_is_sound(ma->environment)) {
 		if (fd != -1)
@@ -304,14 +389,90 @@ parent_controld_session_ask(struct ipc *ip, const union msg *m)
 	/* controld, which keeps the names, has heard of its end already. */
 	if (se != NULL && se->se_policy[0] != '\0')
 		session_free(se);
-	why = fd == -1 ? "no free descriptor" : session_fault(ma);
+	why = fd == -1 ? "no free descriptor" :
+	    session_fault(ma->session, ma->policy);
 	if (why == NULL) {
 		session_ask(ma, fd);
 		return 0;
 	}
 	if (fd != -1)
 		close(fd);
-	ipc_send(ip, -1, SESSION_DONE, session_done, .number = ma->number,
-	    .ok = 0, .text = why);
+	session_refuse(ip, ma->number, why);
+	return 0;
+}
+
+/* ---- sandboxes of the daemon's own ---- */
+
+/* The name of the variable at p, which a NUL ends; NULL for one of none. */
+static const char *
+variable_name(const char *p, char *name, size_t size)
+{
+	size_t	 len = strcspn(p, "=");
+
+	if (p[len] != '=' || len >= size)
+		return NULL;
+	memcpy(name, p, len);
+	name[len] = '\0';
+	return name_variable_error(name) == NULL ? name : NULL;
+}
+
+/* The names of variables with a space between them; NULL: not sound. */
+static char *
+variables_names(const struct msg_bytes *variables)
+{
+	const char	*p = variables->data, *end = p + variables->len;
+	char		*names, name[NAME_LEN + 1];
+
+	if (variables->len > 0 && end[-1] != '\0')
+		return NULL;
+	if ((names = calloc(1, ENVIRONMENT_LEN + 1)) == NULL)
+		fatal("%s", __func__);
+	for (; p < end; p += strlen(p) + 1) {
+		if (variable_name(p, name, sizeof(name)) == NULL ||
+		    (*names != '\0' && strlcat(names, " ",
+		    ENVIRONMENT_LEN + 1) > ENVIRONMENT_LEN) ||
+		    strlcat(names, name, ENVIRONMENT_LEN + 1) >
+		    ENVIRONMENT_LEN) {
+			free(names);
+			return NULL;
+		}
+	}
+	return names;
+}
+
+/* A control client wants a sandbox, and a gate for it. */
+int
+parent_controld_sandbox_ask(struct ipc *ip, const union msg *m)
+{
+	const struct msg_sandbox_ask	*ma = &m->sandbox_ask;
+	struct session			*se = session_find(ma->session);
+	unsigned int			 beyond = session_beyond();
+	struct box			*bo;
+	const char			*why;
+	char				*names;
+	int				 fd;
+
+	if (ma->number == 0 || beyond > CONF_SESSIONS_MAX ||
+	    (*ma->cwd != '\0' && *ma->cwd != '/') ||
+	    (names = variables_names(&ma->variables)) == NULL)
+		return ipc_bad(ip, "session %u, cwd %s, %u beyond the limit",
+		    ma->number, ma->cwd, beyond);
+	if (se != NULL && se->se_policy[0] != '\0')
+		session_free(se);
+	if ((why = session_fault(ma->session, ma->policy)) != NULL ||
+	    (bo = box_new(ma, &fd)) == NULL) {
+		session_refuse(ip, ma->number, why != NULL ? why :
+		    strerror(errno));
+		free(names);
+		return 0;
+	}
+	se = session_new(ma->session);
+	strlcpy(se->se_policy, ma->policy, sizeof(se->se_policy));
+	se->se_box = fd;
+	se->se_boxed = bo;
+	se->se_asked = true;
+	se->se_number = ma->number;
+	se->se_environment = names;
+	sessions_start();
 	return 0;
 }

@@ -43,6 +43,26 @@ send_sessions(struct ipc *ip, const struct config *conf)
 		    .session = ss->ss_name, .policy = ss->ss_policy_name);
 }
 
+/* What it is made of is ours to know, and who runs in it for people to see. */
+static void
+send_sandboxes(struct ipc *ip, const struct config *conf)
+{
+	const struct conf_sandbox	*sb;
+
+	TAILQ_FOREACH(sb, &conf->cf_sandboxes, sb_entry)
+		ipc_send(ip, -1, CONF_SANDBOX, conf_sandbox,
+		    .name = sb->sb_name, .kind = sb->sb_kind,
+		    .is_default = sb == conf->cf_default_sandbox,
+		    .policy = sb->sb_policy_name, .cwd = sb->sb_cwd,
+		    .user = sb->sb_user_caller ? "caller" : sb->sb_user,
+		    .deadline_ms = sb->sb_deadline,
+		    .size = sb->sb_kind == SANDBOX_VIRTUAL ? sb->sb_size : 0,
+		    .memory = sb->sb_limits.sl_memory,
+		    .processes = sb->sb_limits.sl_processes,
+		    .file = sb->sb_limits.sl_file,
+		    .cpu_ms = sb->sb_limits.sl_cpu);
+}
+
 static void
 slice_controld(struct proc *pr, const struct config *conf, struct runtime *rt)
 {
@@ -65,6 +85,7 @@ slice_controld(struct proc *pr, const struct config *conf, struct runtime *rt)
 		send_environment(pr->pr_ipc, &cp->cp_environment);
 		send_environment(pr->pr_ipc, &conf->cf_environment);
 	}
+	send_sandboxes(pr->pr_ipc, conf);
 	send_sessions(pr->pr_ipc, conf);
 }
 

@@ -97,7 +97,7 @@ struct session {
 	uint32_t		 se_number;	/* of a sandbox's; 0: fixed */
 	int			 se_ended;	/* controld knows */
 	int			 se_closing;	/* the parent has closed it */
-	int			 se_overdue;	/* its deadline has passed */
+	const char		*se_cause;	/* of its end, or "" */
 	char			*se_environment; /* names; NULL: not told */
 	struct context		 se_context;
 	struct cache		 se_cache;

@@ -88,7 +88,7 @@ static void
 policyd_engine_gone(struct ipc *ip, const char *why)
 {
 	struct session	*se = ip->ip_arg;
-	const char	*reason = se->se_overdue ? REASON_DEADLINE :
+	const char	*reason = *se->se_cause != '\0' ? se->se_cause :
 			    se->se_bye ? "" : REASON_ENGINE_DIED;
 
 	if (why != NULL) {
@@ -185,6 +185,7 @@ session_new(const char *name, const char *policy)
 		fatal("%s", __func__);
 	strlcpy(se->se_name, name, sizeof(se->se_name));
 	strlcpy(se->se_policy, policy, sizeof(se->se_policy));
+	se->se_cause = session_cause_name(CAUSE_NONE);
 	TAILQ_INIT(&se->se_pendings);
 	TAILQ_INIT(&se->se_allowances);
 	TAILQ_INIT(&se->se_turns);
@@ -250,12 +251,12 @@ policyd_parent_session_close(struct ipc *ip, const union msg *m)
 		if (se->se_kind == SESSION_RUN && !se->se_closing &&
 		    se->se_number == m->session_close.number)
 			break;
-	if (se == NULL || m->session_close.overdue > 1)
-		return ipc_bad(ip, "no session %u, overdue %u",
-		    m->session_close.number, m->session_close.overdue);
-	se->se_overdue = m->session_close.overdue;
+	if (se == NULL || m->session_close.cause >= SESSION_CAUSE_MAX)
+		return ipc_bad(ip, "no session %u, cause %u",
+		    m->session_close.number, m->session_close.cause);
+	se->se_cause = session_cause_name(m->session_close.cause);
 	if (se->se_engine == NULL)
-		session_forget(se, se->se_overdue ? REASON_DEADLINE :
+		session_forget(se, *se->se_cause != '\0' ? se->se_cause :
 		    REASON_ENGINE_DIED);
 	else
 		se->se_closing = 1;

@@ -79,7 +79,7 @@ def beyond_the_limit():
         refused = d.told()
         assert (refused.number, refused.ok) == (99, 0), refused
         assert "'limit sessions'" in refused.text, refused
-        d.controld.send("SESSION_STOP", number=1)
+        d.controld.send("SESSION_STOP", number=1, cause=1)
         d.ask(100)
         assert d.told().ok == 1
 

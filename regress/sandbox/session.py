@@ -170,8 +170,9 @@ def name_and_policy_are_optional():
 
 @cases.case
 def without_a_descriptor():
+    """The daemon would make the sandbox, and wants no names of variables."""
     with connect() as client:
-        same(client.code("session.start"), "bad_request")
+        same(client.code("session.start", environment=["A"]), "bad_request")
         same(set(sessions()), {"fixed"})
 
 
@@ -199,7 +200,8 @@ def with_another_request():
         same(client.code("session.wait", box.fd, session_id="x"),
              "bad_request")
         same(client.code("nonsense", box.fd), "unknown_op")
-        same(client.code("session.start", session_id="x"), "bad_request")
+        same(client.code("session.start", session_id="x", environment=["A"]),
+             "bad_request")
         same(alone(client), before)
 
 

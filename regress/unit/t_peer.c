@@ -17,6 +17,7 @@
 
 static int	 fds[2];
 static bool	 ours;
+static struct peer who;
 
 /* In place of proc.c, which would bring the whole parent along. */
 bool
@@ -64,15 +65,16 @@ alarms(suseconds_t every)
 TEST(welcome)
 {
 	start();
-	CHECK(peer_welcome(fds[0]));
+	CHECK(peer_welcome(fds[0], &who));
+	CHECK_INT(who.pe_uid, geteuid());
 	ours = true;
-	CHECK(!peer_welcome(fds[0]));
+	CHECK(!peer_welcome(fds[0], &who));
 	stop();
 }
 
 TEST(no_socket)
 {
-	CHECK(!peer_welcome(STDIN_FILENO));
+	CHECK(!peer_welcome(STDIN_FILENO, &who));
 }
 
 /* Children die while a client is looked at: that is nothing against it. */
@@ -86,7 +88,7 @@ TEST(signals)
 	CHECK_INT(sigaction(SIGALRM, &sa, NULL), 0);
 	alarms(EVERY_US);
 	for (i = 0; i < LOOKS; i++)
-		welcome += peer_welcome(fds[0]);
+		welcome += peer_welcome(fds[0], &who);
 	alarms(0);
 	CHECK_INT(welcome, LOOKS);
 	stop();

@@ -1,0 +1,409 @@
+/* SPDX-License-Identifier: ISC */
+
+/*
+ * The parent runs this: sandboxes that the daemon makes, from the first process
+ * of each to its end.
+ *
+ *	local, virtual	egressd-box as the sandbox's user, which makes the
+ *			sandbox; the process in there that serves clients is at
+ *			the other end of a channel, and gets each client's
+ *			connection through it
+ *	custom		a program of the configuration for each connection
+ *
+ * Whoever is in the sandbox may have taken over that process: of the channel
+ * nothing is read but one byte, which says that it serves.  Descriptors that it
+ * sends are lost in the kernel, as nobody asks for them.
+ */
+
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "parent.h"
+
+#define WORD_SERVES	'R'	/* from the sandbox */
+#define WORD_ATTACH	'A'	/* to the sandbox, with a descriptor */
+
+/* A program that serves one connection of a custom sandbox. */
+struct served {
+	TAILQ_ENTRY(served)	 sv_entry;
+	struct box		*sv_box;	/* NULL: the session is over */
+	struct program		*sv_program;
+};
+
+struct box {
+	TAILQ_ENTRY(box)	 bo_entry;
+	struct session		*bo_session;	/* NULL: it is over */
+	struct box_spec		 bo_spec;
+	pid_t			 bo_pid;	/* 0: none runs */
+	int			 bo_engine;	/* the engine's other end */
+	int			 bo_channel;	/* -1: custom, or ended */
+	struct event		 bo_ev;
+	struct event		 bo_overdue;
+	struct logpipe		*bo_log;
+	bool			 bo_serves;
+	TAILQ_HEAD(, served)	 bo_served;
+};
+
+static TAILQ_HEAD(, box)	 boxes = TAILQ_HEAD_INITIALIZER(boxes);
+
+static void
+box_free(struct box *bo)
+{
+	TAILQ_REMOVE(&boxes, bo, bo_entry);
+	event_del(&bo->bo_overdue);
+	if (bo->bo_channel != -1) {
+		event_del(&bo->bo_ev);
+		close(bo->bo_channel);
+	}
+	if (bo->bo_engine != -1)
+		close(bo->bo_engine);
+	logpipe_free(bo->bo_log);
+	free(bo->bo_spec.bs_variables);
+	free(bo);
+}
+
+/* It has not begun to serve in time. */
+static void
+box_on_overdue(evutil_socket_t fd, short what, void *arg)
+{
+	struct box	*bo = arg;
+
+	(void)fd, (void)what;
+	log_warnx("session %s: its sandbox does not begin to serve, killed",
+	    bo->bo_session->se_name);
+	kill(bo->bo_pid, SIGKILL);
+}
+
+/*
+ * A sandbox that was asked for, and is yet to be started.  The engine's end of
+ * a new pair is in *engine; NULL and errno if there is none.
+ */
+struct box *
+box_new(const struct msg_sandbox_ask *ma, int *engine)
+{
+	struct box	*bo;
+	int		 sv[2];
+
+	if ((bo = calloc(1, sizeof(*bo))) == NULL ||
+	    (bo->bo_spec.bs_variables = malloc(ma->variables.len + 1)) == NULL)
+		fatal("%s", __func__);
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) == -1) {
+		free(bo->bo_spec.bs_variables);
+		free(bo);
+		return NULL;
+	}
+	*engine = sv[0];
+	bo->bo_engine = sv[1];
+	bo->bo_channel = -1;
+	memcpy(bo->bo_spec.bs_variables, ma->variables.data,
+	    ma->variables.len);
+	bo->bo_spec.bs_variableslen = ma->variables.len;
+	strlcpy(bo->bo_spec.bs_sandbox, ma->sandbox,
+	    sizeof(bo->bo_spec.bs_sandbox));
+	strlcpy(bo->bo_spec.bs_cwd, ma->cwd, sizeof(bo->bo_spec.bs_cwd));
+	bo->bo_spec.bs_uid = ma->uid;
+	bo->bo_spec.bs_gid = ma->gid;
+	evtimer_assign(&bo->bo_overdue, d.d_base, box_on_overdue, bo);
+	TAILQ_INIT(&bo->bo_served);
+	TAILQ_INSERT_TAIL(&boxes, bo, bo_entry);
+	return bo;
+}
+
+bool
+box_serves(const struct box *bo)
+{
+	return bo->bo_serves;
+}
+
+/* ---- the sandbox's own process ---- */
+
+static void
+box_on_word(evutil_socket_t fd, short what, void *arg)
+{
+	struct box	*bo = arg;
+	char		 word[2];
+	ssize_t		 n;
+
+	(void)what;
+	n = recv(fd, word, sizeof(word), MSG_DONTWAIT);
+	if (n == -1 && (errno == EAGAIN || errno == EINTR))
+		return;
+	if (n == 1 && word[0] == WORD_SERVES && !bo->bo_serves &&
+	    bo->bo_session != NULL) {
+		bo->bo_serves = true;
+		event_del(&bo->bo_overdue);
+		session_box_serves(bo->bo_session);
+		return;
+	}
+	/* Its end, which is reaped; or it was taken over. */
+	event_del(&bo->bo_ev);
+	if (n > 0)
+		log_warnx("sandbox[%d] is killed: it speaks out of turn",
+		    (int)bo->bo_pid);
+	kill(bo->bo_pid, SIGKILL);
+}
+
+static const char *
+box_log_name(const struct box *bo)
+{
+	static char	 name[NAME_LEN + 16];
+
+	snprintf(name, sizeof(name), "sandbox: %s", bo->bo_session->se_name);
+	return name;
+}
+
+/* -1 and errno if the system does not have what it takes. */
+static int
+box_fork(struct box *bo, const struct conf_sandbox *sb)
+{
+	struct timeval	 start = { START_TIMEOUT_MS / 1000, 0 };
+	int		 sv[2], errfd;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) == -1)
+		return -1;
+	bo->bo_log = logpipe_new(d.d_base, box_log_name(bo), &errfd);
+	if (bo->bo_log == NULL) {
+		close(sv[0]);
+		close(sv[1]);
+		return -1;
+	}
+	if ((bo->bo_pid = fork()) == 0)
+		box_exec(&bo->bo_spec, sb, bo->bo_engine, sv[1], errfd);
+	close(errfd);
+	close(sv[1]);
+	if (bo->bo_pid == -1) {
+		bo->bo_pid = 0;
+		close(sv[0]);
+		return -1;
+	}
+	/* Were a copy to stay here, the engine would not see box's end. */
+	close(bo->bo_engine);
+	bo->bo_engine = -1;
+	bo->bo_channel = sv[0];
+	event_assign(&bo->bo_ev, d.d_base, sv[0], EV_READ | EV_PERSIST,
+	    box_on_word, bo);
+	event_priority_set(&bo->bo_ev, 1);
+	event_add(&bo->bo_ev, NULL);
+	event_add(&bo->bo_overdue, &start);
+	return 0;
+}
+
+/* A program that is not there would be told of at each connection only. */
+static int
+box_check_program(const struct conf_sandbox *sb, struct why *why)
+{
+	struct stat	 st;
+
+	if (stat(sb->sb_program, &st) == -1)
+		return why_set(why, "%s: %s", sb->sb_program, strerror(errno));
+	if (!S_ISREG(st.st_mode) || !(st.st_mode & 0111))
+		return why_set(why, "%s: not a program", sb->sb_program);
+	return 0;
+}
+
+/* What only a block of the configuration can say; NULL is the built-in one. */
+static int
+box_check(const struct box *bo, const struct conf_sandbox *sb, struct why *why)
+{
+	bool	 caller = sb != NULL && sb->sb_user_caller;
+
+	if (sb == NULL && d.d_privileged)
+		return why_set(why, "no sandbox is named, and none is the "
+		    "default of the configuration; without one the daemon "
+		    "would have to choose a user");
+	if (sb != NULL && sb->sb_kind == SANDBOX_KUBERNETES)
+		return why_set(why, "%s: pods are not there yet", sb->sb_name);
+	if (caller && (bo->bo_spec.bs_uid == 0 ||
+	    proc_owns_uid(bo->bo_spec.bs_uid)))
+		return why_set(why, "%s: it runs as its caller, who must not "
+		    "be root or one of the daemon's own users", sb->sb_name);
+	if (!d.d_privileged && bo->bo_spec.bs_uid != geteuid() &&
+	    (sb == NULL || sb->sb_user == NULL))
+		return why_set(why, "the daemon is not root, and cannot make "
+		    "a sandbox for another user than its own");
+	return 0;
+}
+
+/*
+ * Start it, for a session that has just been made.  -1 and why if it cannot be
+ * started; the rest is heard of when it is reaped.
+ */
+int
+box_start(struct box *bo, struct session *se, struct why *why)
+{
+	const struct conf_sandbox	*sb = NULL;
+
+	bo->bo_session = se;
+	if (bo->bo_spec.bs_sandbox[0] != '\0' &&
+	    (sb = conf_sandbox_find(d.d_conf, bo->bo_spec.bs_sandbox)) == NULL)
+		return why_set(why, "there is no sandbox %s",
+		    bo->bo_spec.bs_sandbox);
+	if (box_check(bo, sb, why) == -1)
+		return -1;
+	if (sb != NULL && sb->sb_kind == SANDBOX_CUSTOM) {
+		bo->bo_serves = box_check_program(sb, why) == 0;
+		return bo->bo_serves ? 0 : -1;
+	}
+	if (box_fork(bo, sb) == -1)
+		return why_set(why, "cannot start it: %s", strerror(errno));
+	return 0;
+}
+
+/* ---- connections ---- */
+
+static void
+served_ended(void *arg, const char *why)
+{
+	struct served	*sv = arg;
+
+	if (why != NULL)
+		log_info("a program of a custom sandbox: %s", why);
+	if (sv->sv_box != NULL)
+		TAILQ_REMOVE(&sv->sv_box->bo_served, sv, sv_entry);
+	free(sv);
+}
+
+/* A program is written for input that blocks. */
+static void
+box_serve_custom(struct box *bo, const struct conf_sandbox *sb, int fd)
+{
+	struct conf_word	 word = { .wd_text = sb->sb_program };
+	struct conf_words	 command = TAILQ_HEAD_INITIALIZER(command);
+	struct program_spec	 ps = {
+		.ps_command = &command, .ps_user = sb->sb_user,
+		.ps_role = ROLE_BOX, .ps_name = box_log_name(bo),
+		.ps_uid = sb->sb_user_caller ? bo->bo_spec.bs_uid : 0,
+	};
+	struct served		*sv;
+	int			 flags;
+
+	TAILQ_INSERT_TAIL(&command, &word, wd_entry);
+	if ((flags = fcntl(fd, F_GETFL)) == -1 ||
+	    fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == -1 ||
+	    (sv = calloc(1, sizeof(*sv))) == NULL) {
+		log_warn("session %s", bo->bo_session->se_name);
+		return;
+	}
+	if ((sv->sv_program = program_serve(&ps, fd, served_ended,
+	    sv)) == NULL) {
+		log_warn("session %s: %s", bo->bo_session->se_name,
+		    sb->sb_program);
+		free(sv);
+		return;
+	}
+	sv->sv_box = bo;
+	TAILQ_INSERT_TAIL(&bo->bo_served, sv, sv_entry);
+}
+
+static void
+box_pass(const struct box *bo, int fd)
+{
+	char		 word = WORD_ATTACH;
+	struct iovec	 iov = { &word, 1 };
+	union {
+		struct cmsghdr	 hdr;
+		char		 buf[CMSG_SPACE(sizeof(int))];
+	} cmsg = { .buf = { 0 } };
+	struct msghdr	 mh = {
+		.msg_iov = &iov, .msg_iovlen = 1,
+		.msg_control = cmsg.buf, .msg_controllen = sizeof(cmsg.buf)
+	};
+
+	cmsg.hdr.cmsg_level = SOL_SOCKET;
+	cmsg.hdr.cmsg_type = SCM_RIGHTS;
+	cmsg.hdr.cmsg_len = CMSG_LEN(sizeof(int));
+	memcpy(CMSG_DATA(&cmsg.hdr), &fd, sizeof(fd));
+	if (sendmsg(bo->bo_channel, &mh, MSG_DONTWAIT | MSG_NOSIGNAL) == -1)
+		log_warn("session %s: a client cannot be attached",
+		    bo->bo_session->se_name);
+}
+
+/* The client's connection is the sandbox's; the descriptor stays ours. */
+void
+box_attach(struct box *bo, int fd)
+{
+	const struct conf_sandbox	*sb;
+
+	sb = conf_sandbox_find(d.d_conf, bo->bo_spec.bs_sandbox);
+	if (!bo->bo_serves)
+		log_warnx("session %s: a client comes too early",
+		    bo->bo_session->se_name);
+	else if (bo->bo_channel != -1)
+		box_pass(bo, fd);
+	else if (sb != NULL && sb->sb_kind == SANDBOX_CUSTOM)
+		box_serve_custom(bo, sb, fd);
+}
+
+/* ---- the end ---- */
+
+/* Whether there is a process, which will be reaped. */
+bool
+box_kill(const struct box *bo)
+{
+	return bo->bo_pid != 0 && kill(bo->bo_pid, SIGKILL) == 0;
+}
+
+/* The session is over, and so is all that it has made. */
+void
+box_end(struct box *bo)
+{
+	struct served	*sv;
+
+	bo->bo_session = NULL;
+	event_del(&bo->bo_overdue);
+	while ((sv = TAILQ_FIRST(&bo->bo_served)) != NULL) {
+		TAILQ_REMOVE(&bo->bo_served, sv, sv_entry);
+		sv->sv_box = NULL;
+		program_kill(sv->sv_program);
+	}
+	/* With box its first process dies, and with that all in there. */
+	if (bo->bo_pid != 0)
+		kill(bo->bo_pid, SIGKILL);
+	else
+		box_free(bo);
+}
+
+/* Whether the process was a box. */
+bool
+box_reaped(pid_t pid, int status)
+{
+	struct session	*se;
+	struct box	*bo;
+	char		 why[LOG_LINE_MAX];
+
+	TAILQ_FOREACH(bo, &boxes, bo_entry)
+		if (bo->bo_pid == pid)
+			break;
+	if (bo == NULL)
+		return false;
+	log_debug("sandbox[%d] ended, status %d", (int)pid, status);
+	bo->bo_pid = 0;
+	logpipe_finish(bo->bo_log, why, sizeof(why));
+	bo->bo_log = NULL;
+	if ((se = bo->bo_session) == NULL)
+		box_free(bo);
+	else
+		session_box_gone(se, *why != '\0' ? why :
+		    "its sandbox ended at once");
+	return true;
+}
+
+void
+boxes_stop(void)
+{
+	struct box	*bo;
+
+	TAILQ_FOREACH(bo, &boxes, bo_entry)
+		if (bo->bo_pid != 0)
+			kill(bo->bo_pid, SIGKILL);
+}
