@@ -49,6 +49,7 @@ void	 client_close(struct client *);
 /* exchange.c */
 cJSON	*exchange_request(const char *);
 cJSON	*exchange_ask(struct client *, cJSON *, int, char **);
+cJSON	*exchange_await(struct client *, cJSON *, char **);
 
 /* explain.c */
 void	 explain_connect(const char *, int);

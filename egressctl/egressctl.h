@@ -48,6 +48,7 @@
 	X(cache)							\
 	X(message)							\
 	X(metadata)							\
+	X(session)							\
 	X(run)								\
 	X(exec)								\
 	X(shell)							\

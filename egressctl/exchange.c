@@ -99,6 +99,13 @@ exchange_ask(struct client *cl, cJSON *request, int fd, char **line)
 	return exchange_wait(cl, request, fd, line, ANSWER_TIMEOUT_MS);
 }
 
+/* The same; the answer may take any time. */
+cJSON *
+exchange_await(struct client *cl, cJSON *request, char **line)
+{
+	return exchange_wait(cl, request, -1, line, FOREVER);
+}
+
 /* Asks and shows a refusal; returns the exit status, 0 with an answer. */
 static int
 exchange(struct client *cl, const struct invocation *in, char **line,
