@@ -14,7 +14,10 @@ frames tell, so another kind is a subclass of Backend in BACKENDS.
 A backend may lack operations: hello does not list those, and the answer to
 each is not_supported and nothing else.  A case that comes to one is over."""
 
+import atexit
 import functools
+import json
+import os
 import pathlib
 import shutil
 import socket
@@ -23,7 +26,7 @@ import sys
 import tempfile
 
 from case import Cases
-from daemon import until
+from daemon import Daemon, until
 from hands import BOX, CALL, TOP, WAIT_S, Hands, HandsError, Request
 from procs import status
 
@@ -130,7 +133,107 @@ class Custom(Backend):
         return Connection(proc.stdout, proc.stdin, proc)
 
 
-BACKENDS = [Bare, Custom]
+class Attached(Hands):
+    """A connection to a sandbox that a daemon has made."""
+
+    def __init__(self, daemon, name):
+        self.sock = socket.socket(socket.AF_UNIX)
+        try:
+            self.sock.settimeout(WAIT_S)
+            self.sock.connect(str(daemon.socket))
+            self.attach(name)
+            self.sock.settimeout(None)
+            super().__init__(self.sock.fileno(), self.sock.fileno())
+        except BaseException:
+            self.sock.close()
+            raise
+
+    def attach(self, name):
+        """Byte by byte, as what follows the answer are frames."""
+        self.sock.sendall(json.dumps({"id": 1, "op": "session.attach",
+                                      "session_id": name}).encode() + b"\n")
+        line = b""
+        while not line.endswith(b"\n"):
+            piece = self.sock.recv(1)
+            assert piece, f"attach to {name}: {line}"
+            line += piece
+        assert json.loads(line).get("ok"), line
+
+    def hang_up(self):
+        self.sock.shutdown(socket.SHUT_RDWR)
+
+    def close(self):
+        try:
+            self.hang_up()
+        except OSError:
+            pass    # it was first
+        if hasattr(self, "reader"):
+            self.reader.join(WAIT_S)
+        self.sock.close()
+        return 0
+
+
+@functools.cache
+def boxing():
+    """A daemon that makes sandboxes, for all cases of a file."""
+    top = pathlib.Path(tempfile.mkdtemp(prefix="egressd-boxed."))
+    top.chmod(0o755)
+    root = os.geteuid() == 0
+    user = 'user "nobody"' if root else ""
+    daemon = Daemon(f"""
+        policy "none" {{ }}
+        sandbox "local" local {{ policy "none" {user} cwd "{top}" }}
+        sandbox "virtual" virtual {{ policy "none" {user} size 1G }}
+    """)
+    atexit.register(shutil.rmtree, top, ignore_errors=True)
+    atexit.register(daemon.end)
+    daemon.start()
+    daemon.settle()
+    daemon.top = top
+    return daemon
+
+
+class Boxed(Backend):
+    """A session of a daemon, and its sandbox."""
+
+    def __init__(self):
+        self.daemon = boxing()
+        self.dir = pathlib.Path(tempfile.mkdtemp(dir=self.daemon.top))
+        if os.geteuid() == 0:
+            shutil.chown(self.dir, "nobody")
+        self.session = self.dir.name
+        answer = self.daemon.ask("session.start", session_id=self.session,
+                                 sandbox=self.name, **self.wishes())
+        assert answer.get("ok"), answer
+
+    def wishes(self):
+        return {}
+
+    def connect(self):
+        return Attached(self.daemon, self.session)
+
+    def end(self):
+        answer = self.daemon.ask("session.stop", session_id=self.session)
+        assert answer.get("ok"), answer
+        super().end()
+
+
+class Local(Boxed):
+    """Files of this machine."""
+
+    name = "local"
+
+    def wishes(self):
+        return {"cwd": str(self.dir)}
+
+
+class Virtual(Boxed):
+    """Files in memory."""
+
+    name = "virtual"
+
+
+BACKENDS = [Bare, Local, Virtual, Custom]
 
 
 class Box:
