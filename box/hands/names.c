@@ -46,6 +46,7 @@ struct names {
 	struct run	 nm_runs[RUNS_MAX];
 	size_t		 nm_nruns;
 	size_t		 nm_sorted;
+	const char	*nm_last;	/* that was told */
 };
 
 struct names *
@@ -165,12 +166,10 @@ names_read(struct names *nm)
 	return names_sort(nm);
 }
 
-/* The next name and its DT_..., or NULL; each is told once. */
-const char *
-names_next(struct names *nm, unsigned char *type)
+static const struct name *
+names_least(struct names *nm)
 {
 	struct run	*ru, *least = NULL;
-	const struct name *na;
 	size_t		 i;
 
 	for (i = 0; i < nm->nm_nruns; i++) {
@@ -180,11 +179,25 @@ names_next(struct names *nm, unsigned char *type)
 		    &nm->nm_list[least->ru_at], nm->nm_text) < 0))
 			least = ru;
 	}
-	if (least == NULL)
-		return NULL;
-	na = &nm->nm_list[least->ru_at++];
-	*type = na->na_type;
-	return nm->nm_text + na->na_text;
+	return least == NULL ? NULL : &nm->nm_list[least->ru_at++];
+}
+
+/* The next name and its DT_..., or NULL; what was added twice comes once. */
+const char *
+names_next(struct names *nm, unsigned char *type)
+{
+	const struct name	*na;
+	const char		*text;
+
+	while ((na = names_least(nm)) != NULL) {
+		text = nm->nm_text + na->na_text;
+		if (nm->nm_last != NULL && strcmp(text, nm->nm_last) == 0)
+			continue;
+		nm->nm_last = text;
+		*type = na->na_type;
+		return text;
+	}
+	return NULL;
 }
 
 size_t
