@@ -602,5 +602,18 @@ def over_a_socket():
         hands.check()
 
 
+@cases.case
+def the_example():
+    """Of the manual page, as it stands there."""
+    page = (TOP / "box" / "egressd-box.5").read_text()
+    text = page.split(".Sh EXAMPLES")[1].split(
+        ".Bd -literal -offset indent\n")[1].split("\n.Ed\n")[0]
+    text = text.replace("/usr/local/libexec/egressd-box", str(BOX))
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True,
+                          text=True, timeout=WAIT_S)
+    assert done.stdout.splitlines() == [os.uname().sysname,
+                                        "{'exit_code': 0}"], done
+
+
 if __name__ == "__main__":
     cases.main()
