@@ -2,9 +2,9 @@
 
 /*
  * The streaming JSON writer; see jsonw.h.  Runs in the recorder, policyd,
- * deciderd, k8sd, egressctl and the hands of a sandbox.  It trusts its caller with nothing but memory:
- * strings are hostile, and calls in the wrong order end in an error and never
- * in malformed output.
+ * deciderd, k8sd, egressctl and the hands of a sandbox.  It trusts its caller
+ * with nothing but memory: strings are hostile, and calls in the wrong order
+ * end in an error and never in malformed output.
  */
 
 #include <endian.h>

@@ -303,8 +303,13 @@ conn_frames(struct conn *cn)
 	struct frame	 fr;
 	size_t		 off = 0;
 
-	while (cn->cn_outlen < OUT_STOP && !cn->cn_ended &&
-	    conn_header(cn, cn->cn_inbuf + off, cn->cn_inlen - off, &fr)) {
+	cn->cn_stalled = 0;
+	while (!cn->cn_ended && conn_header(cn, cn->cn_inbuf + off,
+	    cn->cn_inlen - off, &fr)) {
+		if (cn->cn_outlen >= OUT_STOP) {
+			cn->cn_stalled = 1;
+			break;
+		}
 		conn_take(cn, &fr);
 		off += FRAME_HEADER + fr.fr_len;
 	}
@@ -400,6 +405,8 @@ conn_wait(const struct conn *cn, int64_t now)
 	const struct request	*rq;
 	int64_t			 due = cn->cn_ended ? cn->cn_deadline : 0;
 
+	if (cn->cn_stalled && cn->cn_outlen < OUT_STOP && !cn->cn_ended)
+		return 0;
 	TAILQ_FOREACH(rq, &cn->cn_requests, rq_entry) {
 		if (request_runs(rq))
 			return 0;

@@ -70,6 +70,7 @@ struct conn {
 	struct watch		*cn_writer;
 	uint8_t			*cn_inbuf;
 	size_t			 cn_inlen;
+	int			 cn_stalled;	/* frames wait for answers */
 	uint8_t			*cn_outbuf;
 	size_t			 cn_outoff;
 	size_t			 cn_outlen;

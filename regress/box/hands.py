@@ -25,7 +25,7 @@ from hands import (BOX, CALL, CANCEL, CREDIT, DATA, DATA_ERR,  # noqa: E402
                    WINDOW, Bare, Hands, HandsError, frame, within)
 
 cases = Cases()
-KILLED_S = 1            # a tree is, after its time
+KILLED_S = 5            # a tree is, after its time; 1 if nobody else works
 MEMORY_KIB = 8 * 1024   # what one connection may need
 SANITIZED = bool(os.environ.get("SAN"))
 
@@ -357,6 +357,23 @@ def a_client_that_does_not_read():
 
 
 @cases.case
+def a_client_that_reads_late():
+    """All of its calls are answered, though it sends no more."""
+    with bare(raw=True) as hands:
+        call = frame(1, CALL, {"op": "stat", "path": "x" * 3000})
+        sent = threading.Thread(target=hands.send_raw, args=(call * 1500,),
+                                daemon=True)
+        sent.start()
+        sent.join(1)
+        errors = 0
+        for got in hands.frames():
+            errors += got.kind == ERROR
+            if errors == 1500:
+                break
+        assert errors == 1500, errors
+
+
+@cases.case
 def input_that_nobody_reads():
     """It waits, is dropped when the command ends, and holds up nobody."""
     with bare() as hands:
@@ -429,10 +446,10 @@ def a_cancel_among_many():
                                  hold=True),
                      hands.start("read", path="big", hold=True),
                      hands.start("glob", pattern="/usr/**/*", hold=True)]
-        hands.call("stat", path="big", timeout=5)
+        hands.call("stat", path="big", timeout=20)
         for request in many:
             request.cancel()
-        assert {refused(r.wait, 10) for r in many} == {"cancelled"}
+        assert {refused(r.wait) for r in many} == {"cancelled"}
 
 
 @cases.each(["timeout", "cancel", "hang_up", "term", "kill"])
@@ -472,7 +489,7 @@ def a_timeout_tells_what_was_said():
             assert error.code == "timeout", error
             assert (error.answer.out, error.answer.err) == (
                 b"out\n", b"err\n"), error.answer
-        assert 0.3 <= time.monotonic() - start < 0.3 + KILLED_S + 1
+        assert 0.3 <= time.monotonic() - start < 0.3 + KILLED_S
 
 
 @cases.case
@@ -501,7 +518,7 @@ def left_behind_without_end():
         answer = hands.call("exec", command="yes & echo $! >pids; exit 7")
         assert answer.result == {"exit_code": 7}
         for _ in range(20):
-            hands.call("stat", path=".", timeout=5)
+            hands.call("stat", path=".", timeout=20)
 
 
 @cases.each(["write", "edit"])
@@ -562,7 +579,7 @@ def expressions_that_explode():
         huge = hands.start(
             "grep", pattern="((((a{1,200}){1,200}){1,200}){1,200}){1,200}")
         for _ in range(20):
-            hands.call("stat", path="f", timeout=5)
+            hands.call("stat", path="f", timeout=20)
         for request in (worst, huge):
             request.cancel()
             try:
