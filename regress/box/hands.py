@@ -19,6 +19,8 @@ import time
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "regress" / "lib"))
+sys.path.insert(0, str(TOP / "regress" / "box"))
+from boxlib import PYTHON, WHO, Place, Sandbox, same  # noqa: E402
 from case import Cases  # noqa: E402
 from hands import (BOX, CALL, CANCEL, CREDIT, DATA, DATA_ERR,  # noqa: E402
                    END, ERROR, FRAME_MAX, HEADER, ITEM, NOTE, RESULT, WAIT_S,
@@ -617,6 +619,46 @@ def over_a_socket():
         ours.shutdown(socket.SHUT_WR)
         assert proc.wait(WAIT_S) == 0
         hands.check()
+
+
+SERVER = """
+import socket
+with socket.create_server(("127.0.0.1", 0)) as server:
+    print(server.getsockname()[1], flush=True)
+    peer = server.accept()[0]
+    peer.sendall(b"hello ")
+    peer.sendall(peer.recv(100).upper())
+"""
+
+
+@cases.each(WHO)
+def in_a_sandbox(who):
+    """Files, commands, a terminal; and forward, past a broker of connections
+    that may not look into the hands."""
+    place = Place()
+    try:
+        box = Sandbox(place, who, [place.box, "hands", "-F"],
+                      opts=["-x", place.dir / "bin"])
+        hands = Hands(box.proc.stdout.fileno(), box.proc.stdin.fileno())
+        same(hands.hello["cwd"], str(place.work(who)))
+        hands.call("write", b"text", path="new/file")
+        same((place.work(who) / "new" / "file").read_bytes(), b"text")
+        same(hands.call("exec", command="cat new/file").out, b"text")
+        same(hands.call("exec", command="tty && stty size",
+                        tty={"rows": 9}).out.split()[1:], [b"9", b"80"])
+        server = hands.start("exec", argv=[PYTHON, "-c", SERVER])
+        server.until(lambda r: r.out.endswith(b"\n"))
+        stream = hands.start("forward", port=int(server.out))
+        stream.until(lambda r: r.out == b"hello ")
+        stream.send(b"world")
+        stream.end()
+        same(stream.wait()[:2], ({"bytes_in": 5, "bytes_out": 11},
+                                 b"hello WORLD"))
+        same(server.wait().result, {"exit_code": 0})
+        hands.check()
+    finally:
+        box.finish()
+        place.remove()
 
 
 @cases.case
