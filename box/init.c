@@ -80,7 +80,6 @@ init_command(const struct box *bx)
 {
 	ns_enter_inner(bx);
 	init_enter_cwd(bx);
-	limit_set(bx);
 	env_set(bx);
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
 		err(BOX_FAILED, "no_new_privs");
@@ -92,6 +91,7 @@ init_command(const struct box *bx)
 	if (bx->bx_broker != 0)
 		broker_attend(bx, confine_connect());
 	sigprocmask(SIG_SETMASK, &bx->bx_mask, NULL);
+	limit_set(bx);
 	if (bx->bx_hands != -1)
 		init_hands(bx);
 	/* Descriptors above are closed already; this makes sure of it. */
