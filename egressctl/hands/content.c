@@ -56,7 +56,7 @@ content_file(const struct content *ct)
 }
 
 static void
-put_json(const struct content *ct, const char *data, size_t len)
+put_json(struct content *ct, const char *data, size_t len)
 {
 	struct jsonw	 w;
 	const char	*line;
@@ -67,11 +67,14 @@ put_json(const struct content *ct, const char *data, size_t len)
 	jsonw_key(&w, ct->ct_json);
 	jsonw_string(&w, data, len);
 	jsonw_end(&w);
-	if ((line = jsonw_finish(&w, &n)) == NULL)
-		errx(EXIT_NO_DAEMON, "%s", jsonw_error(&w));
-	fwrite(line, 1, n, stdout);
-	putchar('\n');
-	fflush(stdout);
+	if ((line = jsonw_finish(&w, &n)) != NULL) {
+		fwrite(line, 1, n, stdout);
+		putchar('\n');
+		fflush(stdout);
+	} else {
+		errno = ENOMEM;
+		ct->ct_failed = 1;
+	}
 	jsonw_free(&w);
 }
 
