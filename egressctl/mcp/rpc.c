@@ -249,8 +249,9 @@ take_batch(struct server *sv, const cJSON *list, int nul)
 	ba = must(calloc(1, sizeof(*ba)));
 	ba->ba_answers = must(cJSON_CreateArray());
 	ba->ba_open = 1 + (unsigned int)n;
-	cJSON_ArrayForEach(message, list)
+	cJSON_ArrayForEach(message, list) {
 		take_message(sv, message, ba, nul);
+	}
 	rpc_answer(sv, ba, NULL);
 }
 

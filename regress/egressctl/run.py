@@ -209,7 +209,8 @@ def unknown_command_far(b):
          '"frobnicate", known are: status, reload, log, events, pending, '
          'answer, watch, ask, cache, message, metadata, run, exec, shell, '
          'read, write, edit, glob, grep, ls, stat, mkdir, rm, cp, forward, '
-         'instructions, profile, test, replay, verify, attack, help\n')
+         'instructions, mcp, profile, test, replay, verify, attack, '
+         'help\n')
 
 
 @case
