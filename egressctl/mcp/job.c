@@ -42,7 +42,7 @@ job_find(struct server *sv, const cJSON *id)
 	return NULL;
 }
 
-void
+static void
 job_free(struct job *job)
 {
 	TAILQ_REMOVE(&job->jo_server->sv_jobs, job, jo_entry);

@@ -205,7 +205,7 @@ turn(struct server *sv, int timeout)
 	fill(sv, pfd);
 	if (poll(pfd, NFDS, timeout) == -1)
 		return 0;
-	if (pfd[OUT].revents & (POLLERR | POLLNVAL))
+	if (pfd[OUT].revents & (POLLERR | POLLHUP | POLLNVAL))
 		return -1;
 	if ((pfd[OUT].revents & POLLOUT) && stdio_write(sv) == -1)
 		return -1;

@@ -124,7 +124,6 @@ struct job {
 	double			 jo_progress;	/* the value told then */
 
 	uint32_t		 jo_asked;	/* of egressd, or 0 */
-	int			 jo_before_known;
 	struct refused		 jo_before;
 	struct refused		 jo_after;
 };
@@ -231,7 +230,6 @@ void	 collect_free(struct collect *);
 /* job.c */
 struct job *job_new(struct server *, const cJSON *, struct batch *);
 struct job *job_find(struct server *, const cJSON *);
-void	 job_free(struct job *);
 void	 job_result(struct job *, cJSON *);
 void	 job_error(struct job *, int, const char *, cJSON *);
 void	 job_cancel(struct job *);
@@ -239,7 +237,6 @@ void	 jobs_lost(struct server *, const char *);
 
 /* work.c */
 void	 work_begin(struct job *, struct jsonw *, const struct call_ops *);
-void	 work_fail(struct job *, const char *, const char *);
 int	 work_ticks(const struct server *);
 void	 work_refusals(struct job *, const cJSON *);
 void	 work_turn(struct server *);

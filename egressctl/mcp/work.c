@@ -16,7 +16,7 @@
 #define PROGRESS_MOST_MS	5000	/* while a command says nothing */
 
 /* Code and message are words of ours; the job is over. */
-void
+static void
 work_fail(struct job *job, const char *code, const char *message)
 {
 	if (job->jo_tool != NULL)

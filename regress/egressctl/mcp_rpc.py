@@ -8,6 +8,8 @@ import json
 import os
 import pathlib
 import random
+import signal
+import socket
 import subprocess
 import sys
 
@@ -570,6 +572,21 @@ def a_client_that_does_not_read():
         same(len(proc.stdout.read().splitlines()), 301)
         same(proc.wait(WAIT_S), 0)
         proc.stdout.close()
+
+
+@cases.each(["pipe", "socket"])
+def a_client_that_has_left(kind):
+    """Its end is noticed although its other end stays open."""
+    with place() as here:
+        ours, theirs = socket.socketpair() if kind == "socket" else \
+            map(os.fdopen, os.pipe())
+        proc = subprocess.Popen(here.argv(SESSION), stdin=subprocess.PIPE,
+                                stdout=theirs, stderr=subprocess.PIPE, env=ENV)
+        theirs.close()
+        ours.close()
+        assert proc.wait(WAIT_S) in (0, -signal.SIGPIPE), proc.returncode
+        proc.stdin.close()
+        proc.stderr.close()
 
 
 # ---- the session ------------------------------------------------------------
