@@ -12,7 +12,6 @@ import fnmatch
 import functools
 import inspect
 import json
-import os
 import re
 import struct
 import sys
@@ -82,18 +81,19 @@ def send(number, kind, body):
     sys.stdout.buffer.flush()
 
 
-def bind(function, data, members):
-    """The call of an operation, if its members are as they should be."""
+def bind(function, members):
+    """A function of the data, if the members are as they should be."""
     takes = dict(list(inspect.signature(function).parameters.items())[1:])
     for name, value in members.items():
         check(name in takes, "bad_request", f"{name}: unknown member")
         kind = takes[name].annotation
-        check(type(value) is kind and "\0" not in str(value), "bad_request",
-              f"{name}: not of type {kind.__name__}, or with a NUL")
+        check(type(value) is kind and "\0" not in str(value) and
+              (kind is not int or value >= 0), "bad_request",
+              f"{name}: not of type {kind.__name__}, or not a good one")
     for name in takes:
         check(name in members or takes[name].default is not takes[name].empty,
               "bad_request", f"{name}: missing")
-    return functools.partial(function, data, **{
+    return functools.partial(function, **{
         name: spelt(raw(value)) if isinstance(value, str) else value
         for name, value in members.items()})
 
@@ -102,31 +102,21 @@ class Sandbox:
     def __init__(self, operations, load, save):
         self.operations, self.load, self.save = operations, load, save
 
-    def perform(self, data, op=None, **members):
+    def bind(self, op=None, **members):
         check(op in self.operations, "not_supported", f"{op}: not here")
-        operation = bind(self.operations[op], data, members)
+        return bind(self.operations[op], members)
+
+    def perform(self, op, operation, data):
         self.load()
-        result = operation()
+        first, result = operation(data)
         if op in CHANGES:
             self.save()
-        return result
-
-
-def answer(sandbox, data, call):
-    """The frames that are left to send: kind and body."""
-    try:
-        first, result = sandbox.perform(data, **call)
-    except Refused as error:
-        return [(ERROR, error.args[0])]
-    except OSError as error:
-        return [(ERROR, {"code": CODES.get(error.errno, "failed"), "message":
-                         f"{call.get('path')}: {os.strerror(error.errno)}"})]
-    if isinstance(first, list):
-        items = [(ITEM, json.dumps(item).encode()) for item in first]
-    else:
-        items = [(DATA, first[i:i + FRAME])
-                 for i in range(0, len(first), FRAME)]
-    return [*items, (RESULT, result)]
+        if isinstance(first, list):
+            first = [(ITEM, json.dumps(item).encode()) for item in first]
+        else:
+            first = [(DATA, first[i:i + FRAME])
+                     for i in range(0, len(first), FRAME)]
+        return [*first, (RESULT, result)]
 
 
 def frames():
@@ -141,11 +131,27 @@ class Request:
     def __init__(self, sandbox, body):
         self.call = json.loads(body)    # ValueError: no JSON
         check(isinstance(self.call, dict), "bad_request", "no object")
-        self.sandbox, self.data = sandbox, bytearray()
-        self.credit, self.left = CREDITS, []
+        self.sandbox, self.operation = sandbox, None
+        self.data, self.credit, self.left = bytearray(), CREDITS, []
+
+    def answer(self, kind):
+        """The frames that are to be sent, once the request is whole."""
+        op = self.call.get("op")
+        try:
+            if kind == CALL:
+                self.operation = self.sandbox.bind(**self.call)
+            if kind == (END if op == "write" else CALL):
+                return self.sandbox.perform(op, self.operation, self.data)
+            return []
+        except Refused as error:
+            return [(ERROR, error.args[0])]
+        except OSError as error:
+            return [(ERROR, {"code": CODES.get(error.errno, "failed"),
+                             "message": f"{self.call}: {error.strerror}"})]
 
     def take(self, number, kind, body):
-        """A frame from the client; sends what credit permits by now."""
+        """A frame from the client.  Sends what credit permits, and tells
+        whether that was the last."""
         if kind == DATA:
             self.data += body
             send(number, CREDIT, struct.pack(">I", len(body)))
@@ -153,15 +159,20 @@ class Request:
             self.credit += int.from_bytes(body, "big")
         elif kind == CANCEL:
             self.left = [(ERROR, {"code": "cancelled", "message": "it was"})]
-        elif kind == (END if self.call.get("op") == "write" else CALL):
-            self.left = answer(self.sandbox, self.data, self.call)[::-1]
-        while self.left:
-            kind, body = self.left[-1]
+        elif kind in (CALL, END):
+            self.left = self.answer(kind)[::-1]
+        while self.left and kind not in (RESULT, ERROR):
+            kind, body = self.left.pop()
+            rest = len(body) - self.credit if kind in (DATA, ITEM) else 0
+            if rest > 0 and (kind == ITEM or self.credit == 0):
+                self.left.append((kind, body))
+                return False
+            if rest > 0:
+                body, later = body[:self.credit], body[self.credit:]
+                self.left.append((kind, later))
             if kind in (DATA, ITEM):
-                if len(body) > self.credit:
-                    return False
                 self.credit -= len(body)
-            send(number, *self.left.pop())
+            send(number, kind, body)
         return kind in (RESULT, ERROR)
 
 

@@ -27,7 +27,7 @@ import tempfile
 
 from case import Cases
 from daemon import Daemon, until
-from hands import BOX, CALL, TOP, WAIT_S, Hands, HandsError, Request
+from hands import BOX, TOP, WAIT_S, Hands, HandsError, Request
 from procs import status
 
 MIB = 1 << 20
@@ -280,14 +280,13 @@ class Box:
     def call(self, op, data=None, **members):
         return self.start(op, data, **members).wait()
 
-    def raw(self, body):
-        """A CALL of these very bytes."""
+    def expect(self):
+        """A request of a number of its own, of which nothing is sent yet."""
         with self.hands.changed:
             self.hands.number += 1
             request = Request(self.hands, self.hands.number, False)
             self.hands.requests[request.number] = request
-        self.hands.send(request.number, CALL, body)
-        return request.wait()
+        return request
 
     def refused(self, code, op, data=None, **members):
         """The error, which has to be of this code."""

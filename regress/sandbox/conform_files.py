@@ -11,7 +11,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from backends import MIB, Conformance, same  # noqa: E402
 from case import Skip  # noqa: E402
-from hands import FRAME_MAX, WINDOW, HandsError  # noqa: E402
+from hands import CALL, FRAME_MAX, WINDOW, HandsError  # noqa: E402
 
 cases = Conformance()
 ALL_BYTES = bytes(range(256)) * 3
@@ -283,8 +283,10 @@ def odd_names(box):
 def names_by_bytes(box):
     """UTF-8 that is spelt byte by byte is the same name."""
     box.write("\u00e9", b"x")
-    answer = box.raw(b'{"op":"read","path":"\\uefc3\\uefa9"}')
-    same(answer.out, b"x")
+    request = box.expect()
+    box.hands.send(request.number, CALL,
+                   b'{"op":"read","path":"\\uefc3\\uefa9"}')
+    same(request.wait().out, b"x")
 
 
 @cases.everywhere
