@@ -12,6 +12,7 @@ import fnmatch
 import functools
 import inspect
 import json
+import os
 import re
 import struct
 import sys
@@ -81,6 +82,17 @@ def send(number, kind, body):
     sys.stdout.buffer.flush()
 
 
+def parse(body):
+    """The members of a CALL."""
+    try:
+        members = json.loads(body)
+        json.dumps(members, ensure_ascii=False).encode()
+    except ValueError:      # no JSON, or half a character
+        members = None
+    check(isinstance(members, dict), "bad_request", "not a JSON object")
+    return members
+
+
 def bind(function, members):
     """A function of the data, if the members are as they should be."""
     takes = dict(list(inspect.signature(function).parameters.items())[1:])
@@ -98,25 +110,69 @@ def bind(function, members):
         for name, value in members.items()})
 
 
-class Sandbox:
-    def __init__(self, operations, load, save):
-        self.operations, self.load, self.save = operations, load, save
+class Request:
+    def __init__(self, sandbox, number, members):
+        self.sandbox, self.number = sandbox, number
+        self.op, self.members = members.pop("op", None), members
+        self.data, self.credit, self.left = bytearray(), CREDITS, []
 
-    def bind(self, op=None, **members):
-        check(op in self.operations, "not_supported", f"{op}: not here")
-        return bind(self.operations[op], members)
+    def bound(self):
+        operations = self.sandbox[0]
+        check(isinstance(self.op, str) and self.op in operations,
+              "not_supported", f"{self.op}: not an operation of this sandbox")
+        return bind(operations[self.op], self.members)
 
-    def perform(self, op, operation, data):
-        self.load()
-        first, result = operation(data)
-        if op in CHANGES:
-            self.save()
+    def perform(self):
+        """The frames that are to be sent."""
+        _, load, save = self.sandbox
+        load()
+        first, result = self.bound()(self.data)
+        if self.op in CHANGES:
+            save()
         if isinstance(first, list):
             first = [(ITEM, json.dumps(item).encode()) for item in first]
         else:
             first = [(DATA, first[i:i + FRAME])
                      for i in range(0, len(first), FRAME)]
         return [*first, (RESULT, result)]
+
+    def answer(self, whole):
+        try:
+            return self.perform() if whole else self.bound() and []
+        except Refused as error:
+            return [(ERROR, error.args[0])]
+        except OSError as error:
+            return [(ERROR, {"code": CODES.get(error.errno, "failed"),
+                             "message": f"{self.op}: {error.strerror}"})]
+
+    def take(self, kind, body):
+        """A frame from the client."""
+        if kind == CALL:
+            self.left = self.answer(self.op != "write")
+        elif kind == DATA:
+            self.data += body
+            send(self.number, CREDIT, struct.pack(">I", len(body)))
+        elif kind == END and self.op == "write":
+            self.left = self.answer(True)
+        elif kind == CREDIT:
+            self.credit += int.from_bytes(body, "big")
+        elif kind == CANCEL:
+            self.left = [(ERROR, {"code": "cancelled", "message": "it was"})]
+
+    def send(self):
+        """What credit permits; true if that was all."""
+        while self.left:
+            kind, body = self.left[0]
+            if kind in (RESULT, ERROR):
+                send(self.number, kind, body)
+                return True
+            part = body[:self.credit] if kind == DATA else body
+            if not part or len(part) > self.credit:
+                return False
+            send(self.number, kind, part)
+            self.credit -= len(part)
+            self.left[:1] = [(kind, body[len(part):])] * (part != body)
+        return False
 
 
 def frames():
@@ -127,73 +183,31 @@ def frames():
         yield number, kind, sys.stdin.buffer.read(length)
 
 
-class Request:
-    def __init__(self, sandbox, body):
-        self.call = json.loads(body)    # ValueError: no JSON
-        check(isinstance(self.call, dict), "bad_request", "no object")
-        self.sandbox, self.operation = sandbox, None
-        self.data, self.credit, self.left = bytearray(), CREDITS, []
-
-    def answer(self, kind):
-        """The frames that are to be sent, once the request is whole."""
-        op = self.call.get("op")
-        try:
-            if kind == CALL:
-                self.operation = self.sandbox.bind(**self.call)
-            if kind == (END if op == "write" else CALL):
-                return self.sandbox.perform(op, self.operation, self.data)
-            return []
-        except Refused as error:
-            return [(ERROR, error.args[0])]
-        except OSError as error:
-            return [(ERROR, {"code": CODES.get(error.errno, "failed"),
-                             "message": f"{self.call}: {error.strerror}"})]
-
-    def take(self, number, kind, body):
-        """A frame from the client.  Sends what credit permits, and tells
-        whether that was the last."""
-        if kind == DATA:
-            self.data += body
-            send(number, CREDIT, struct.pack(">I", len(body)))
-        elif kind == CREDIT:
-            self.credit += int.from_bytes(body, "big")
-        elif kind == CANCEL:
-            self.left = [(ERROR, {"code": "cancelled", "message": "it was"})]
-        elif kind in (CALL, END):
-            self.left = self.answer(kind)[::-1]
-        while self.left and kind not in (RESULT, ERROR):
-            kind, body = self.left.pop()
-            rest = len(body) - self.credit if kind in (DATA, ITEM) else 0
-            if rest > 0 and (kind == ITEM or self.credit == 0):
-                self.left.append((kind, body))
-                return False
-            if rest > 0:
-                body, later = body[:self.credit], body[self.credit:]
-                self.left.append((kind, later))
-            if kind in (DATA, ITEM):
-                self.credit -= len(body)
-            send(number, kind, body)
-        return kind in (RESULT, ERROR)
+def take(requests, sandbox, number, kind, body):
+    if kind == CALL:
+        members = parse(body)
+        check(0 < number not in requests, "bad_request", f"{number}: in use")
+        if len(requests) == REQUESTS:
+            send(number, ERROR, {"code": "too_many", "message": "64 run"})
+        else:
+            requests[number] = Request(sandbox, number, members)
+    if number in requests:
+        requests[number].take(kind, body)
+        if requests[number].send():
+            del requests[number]
 
 
-def serve(operations, load, save):
+def serve(*sandbox):
+    """Operations, load and save, until the client hangs up."""
     send(0, RESULT, {"protocol": 1, "version": "0.1", "cwd": "/",
-                     "operations": list(operations), "limits": {
+                     "operations": list(sandbox[0]), "limits": {
                          "requests": REQUESTS, "frame": FRAME,
                          "credit": CREDITS}})
-    requests, sandbox = {}, Sandbox(operations, load, save)
+    requests = {}
     try:
         for number, kind, body in frames():
-            if kind == CALL and number not in requests and \
-                    len(requests) == REQUESTS:
-                send(number, ERROR, {"code": "too_many", "message": "64 run"})
-            elif kind == CALL:
-                check(0 < number not in requests, "bad_request", "id in use")
-                requests[number] = Request(sandbox, body)
-            if number in requests and \
-                    requests[number].take(number, kind, body):
-                del requests[number]
-    except ValueError:
-        send(0, ERROR, {"code": "bad_request", "message": "no JSON"})
+            take(requests, sandbox, number, kind, body)
     except Refused as error:
         send(0, ERROR, error.args[0])
+    except BrokenPipeError:
+        os._exit(0)     # the client is gone, with frames under way

@@ -28,9 +28,8 @@ async function ask(socket, op, members) {
 	return answer;
 }
 
-function send(socket, kind, body) {
+const send = (socket, kind, body) =>
 	socket.write(Buffer.concat([u32(body.length), u32(1), u32(kind << 24), body]));
-}
 
 async function call(socket, members, data) {	// an operation, to its end
 	send(socket, CALL, Buffer.from(JSON.stringify(members)));

@@ -283,6 +283,7 @@ BAD = {
     "half_json": frame(7, CALL, b'{"op":"stat"'),
     "no_object": frame(7, CALL, b'["stat"]'),
     "empty_call": frame(7, CALL),
+    "half_a_character": frame(7, CALL, b'{"op":"stat","path":"\\ud800"}'),
     "not_utf8": frame(7, CALL, b'{"op":"stat","path":"\xff"}'),
     "id_in_use": frame(7, CALL, {"op": "write", "path": "b"}) * 2,
 }
@@ -311,6 +312,38 @@ def frames_that_crossed(box):
                            (NOTE, {"signal": "KILL"})):
             box.hands.send(number, kind, body)
     same(box.call("stat", path=".").result["type"], "directory")
+
+
+@cases.everywhere
+def an_end_that_nobody_needs(box):
+    """Of a request that takes no data."""
+    data = os.urandom(2 * MIB)
+    box.write("a", data)
+    request = box.start("read", path="a", hold=True)
+    assert request.until(lambda r: len(r.out) == WINDOW)
+    request.end()
+    request.grant(2 * MIB)
+    assert request.wait().out == data
+
+
+def error_of(box, members):
+    request = box.expect()
+    box.hands.send(request.number, CALL, members)
+    try:
+        raise AssertionError(f"{members}: {request.wait()}")
+    except HandsError as error:
+        return error
+
+
+@cases.everywhere
+def members_of_odd_names(box):
+    for name in ("self", "", "__class__", "data", "\u00e9", "a b"):
+        error = error_of(box, {"op": "stat", "path": ".", name: "x"})
+        same(error.code, "bad_request")
+        assert name in error.message, error
+    for op in (None, 5, ["stat"], {}):
+        error = error_of(box, {"op": op, "path": "."})
+        assert error.code in ("bad_request", "not_supported"), error
 
 
 @cases.everywhere
