@@ -11,9 +11,9 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
-from daemon import WAIT_S  # noqa: E402
 from runlib import WHO, identity, place  # noqa: E402
 from case import Cases, Skip  # noqa: E402
+from daemon import WAIT_S  # noqa: E402
 
 cases = Cases()
 PATH = "/usr/sbin:/usr/bin:/sbin:/bin"
