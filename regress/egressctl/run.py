@@ -207,10 +207,10 @@ def unknown_command_of_another_name(b):
 def unknown_command_far(b):
     want(b.run("frobnicate"), 2, "", 'egressctl: unknown command '
          '"frobnicate", known are: status, reload, log, events, pending, '
-         'answer, watch, ask, cache, message, metadata, run, exec, shell, '
-         'read, write, edit, glob, grep, ls, stat, mkdir, rm, cp, forward, '
-         'instructions, mcp, profile, test, replay, verify, attack, '
-         'help\n')
+         'answer, watch, ask, cache, message, metadata, session, run, exec, '
+         'shell, read, write, edit, glob, grep, ls, stat, mkdir, rm, cp, '
+         'forward, instructions, mcp, profile, test, replay, verify, '
+         'attack, help\n')
 
 
 @case

@@ -13,7 +13,7 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE.parent / "lib"), str(HERE.parent / "egressctl")]
-from case import Cases, Skip, run  # noqa: E402
+from case import Cases, run  # noqa: E402
 from daemon import EGRESSCTL, Daemon, until  # noqa: E402
 from mcplib import MODERN, Client, same, text, values  # noqa: E402
 
@@ -32,13 +32,9 @@ atexit.register(daemon.end)
 
 
 def started():
-    if run([daemon.program, "-n", "-f", daemon.conf]).returncode != 0:
-        raise Skip("this egressd has no such sandboxes")
     if daemon.process is None:
         daemon.start()
         daemon.settle()
-    if "error" in daemon.ask("session.list"):
-        raise Skip("this egressd makes no sandboxes")
 
 
 def work():
