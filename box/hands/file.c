@@ -77,9 +77,9 @@ file_mkdirs(const char *path, mode_t mode, int *created)
 			return 0;
 		}
 	}
-	if (errno != EEXIST || stat(path, &st) == -1)
+	if (errno != EEXIST)
 		return -1;
-	if (S_ISDIR(st.st_mode))
+	if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
 		return 0;
 	errno = EEXIST;
 	return -1;

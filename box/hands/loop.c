@@ -85,9 +85,9 @@ loop_gather(void)
 	short		 events;
 
 	if (npolls < nwatches) {
+		free(polls);
 		npolls = nwatches * 2;
-		if ((polls = reallocarray(polls, npolls, sizeof(*polls))) ==
-		    NULL)
+		if ((polls = calloc(npolls, sizeof(*polls))) == NULL)
 			err(BOX_FAILED, NULL);
 	}
 	TAILQ_FOREACH(wa, &watches, wa_entry) {

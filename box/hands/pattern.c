@@ -19,6 +19,8 @@
 #include "op.h"
 #include "utf8.h"
 
+#define PATTERN_MAX		4096		/* bytes */
+#define BRACES_MAX		64
 #define ALTERNATIVES_MAX	256
 #define SEGMENTS_MAX		4096
 #define TEXT_MAX		(256 * 1024)	/* of all alternatives */
@@ -328,11 +330,26 @@ pattern_expand(struct pattern *pt, const char *text)
 	return error;
 }
 
+/* To find a brace's end takes the square of what is here. */
+static const char *
+pattern_too_long(const char *text)
+{
+	size_t	 braces = 0;
+
+	if (strlen(text) > PATTERN_MAX)
+		return "longer than 4096 bytes";
+	for (; *text != '\0'; text++)
+		braces += *text == '{';
+	return braces > BRACES_MAX ? "more than 64 braces" : NULL;
+}
+
 struct pattern *
 pattern_new(const char *text, const char **why)
 {
 	struct pattern	*pt;
 
+	if ((*why = pattern_too_long(text)) != NULL)
+		return NULL;
 	if ((pt = calloc(1, sizeof(*pt))) == NULL)
 		err(BOX_FAILED, NULL);
 	if (pattern_expand(pt, text) == 0)

@@ -21,7 +21,7 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "regress" / "lib"))
 sys.path.insert(0, str(TOP / "regress" / "box"))
 from boxlib import PYTHON, WHO, Place, Sandbox, same  # noqa: E402
-from case import Cases  # noqa: E402
+from case import Cases, Skip  # noqa: E402
 from hands import (BOX, CALL, CANCEL, CREDIT, DATA, DATA_ERR,  # noqa: E402
                    END, ERROR, FRAME_MAX, HEADER, ITEM, NOTE, RESULT, WAIT_S,
                    WINDOW, Bare, Hands, HandsError, frame, within)
@@ -591,7 +591,105 @@ def expressions_that_explode():
                                       "failed"), error
 
 
-# ---- connections over a channel --------------------------------------------
+# ---- files -----------------------------------------------------------------
+
+def paths(hands, pattern):
+    return [i["path"] for i in hands.call("glob", pattern=pattern).items]
+
+
+@cases.case
+def alternatives():
+    """Each path once, however many of them have it."""
+    with bare() as hands:
+        for name in ("g/a/x.c", "g/b/x.c", "g/z"):
+            hands.call("write", b"", path=name)
+        for pattern, want in (
+                ("g/{a,b}/*.{c,h}", ["g/a/x.c", "g/b/x.c"]),
+                ("{g,g/a,g}/{x.c,z,*}", ["g/a", "g/a/x.c", "g/b", "g/z"]),
+                ("**/{x.c,a/x.c}", ["g/a/x.c", "g/b/x.c"]),
+                ("g/{a/,b}", ["g/a/", "g/b"])):
+            found = paths(hands, pattern)
+            assert found == want, f"{pattern}: {found}"
+
+
+@cases.case
+def patterns_that_explode():
+    with bare() as hands:
+        hands.call("write", b"", path="a" * 200)
+        assert paths(hands, "*a" * 60 + "*b") == []
+        assert len(paths(hands, "*a" * 60 + "*")) == 1
+        assert paths(hands, "**/" * 100 + "b") == []
+        for pattern in ("{a,b}" * 30, "{" * 60000, "{a," * 15000 + "}" * 15000,
+                        "a/" * 30000, "", "/", "{/a,b}"):
+            assert refused(hands.call, "glob", pattern=pattern) == \
+                "bad_request", pattern[:20]
+
+
+@cases.case
+def written_in_place():
+    """In a directory that is not ours, and still only as a whole."""
+    if os.getuid() != 0:
+        raise Skip("not root")
+    place = Place()
+    try:
+        file = place.work("root") / "file"
+        file.write_bytes(b"old and long")
+        os.chown(file, 65534, 65534)
+        inode = file.stat().st_ino
+        with Bare("-d", place.dir, box=place.box, user=65534, group=65534,
+                  extra_groups=[]) as hands:
+            name = "work-root/file"
+            request = hands.start("write", path=name)
+            request.send(b"half")
+            request.cancel()
+            same(refused(request.wait), "cancelled")
+            same(file.read_bytes(), b"old and long")
+            same(hands.call("write", b"short", path=name).result,
+                 {"bytes": 5, "created": False})
+            same(hands.call("edit", path=name, old="sh", new="SH").out,
+                 b"SHort")
+            data = os.urandom(1 << 20)
+            hands.call("write", data, path=name)
+            same(hands.call("read", path=name).out == data, True)
+            same(refused(hands.call, "write", b"", path="work-root/new"),
+                 "denied")
+        same(file.stat().st_ino, inode)
+        same(os.listdir(place.work("root")), ["file"])
+    finally:
+        place.remove()
+
+
+@cases.case
+def removed_however_deep():
+    """Deeper than a path can be long; a link is not followed."""
+    with bare() as hands:
+        (hands.dir / "kept").mkdir()
+        (hands.dir / "kept" / "file").touch()
+        hands.call("exec", argv=[PYTHON, "-c", "import os\n"
+                                 "os.mkdir('top'); os.chdir('top')\n"
+                                 "os.symlink('../kept', 'link')\n"
+                                 "for i in range(999):\n"
+                                 "    os.mkdir('d' * 10); os.chdir('d' * 10)"])
+        assert refused(hands.call, "remove", path="top") == "failed"
+        answer = hands.call("remove", path="top", recursive=True)
+        assert answer.result == {"removed": 1001}, answer
+        assert (hands.dir / "kept" / "file").exists()
+
+
+@cases.case
+def a_terminal_loses_nothing():
+    """Of what was written just before the end, to a slow reader."""
+    with bare() as hands:
+        request = hands.start("exec", command="seq 1 50000", tty={},
+                              hold=True)
+        request.until(lambda r: len(r.out) >= WINDOW)
+        request.hold = False
+        request.grant(WINDOW)
+        answer = request.wait()
+        assert answer.out.split() == [b"%d" % i for i in range(1, 50001)]
+
+
+# ---- how they are started --------------------------------------------------
 
 @cases.case
 def usage():
