@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: ISC
 
 """A sandbox of egressd without a library: start it, write a file, run a
-command, print what it says, stop it.  JSON in lines, egressd.sock(5), then frames,
-egressd-box(5).  The socket is the first argument, or in EGRESSD_SOCKET."""
+command, print what it says, stop it.  JSON in lines, egressd.sock(5), then
+frames, egressd-box(5).  The socket is the first argument, or EGRESSD_SOCKET."""
 
 import json, os, socket, struct, sys  # noqa: E401
 

@@ -13,6 +13,7 @@ import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from backends import MIB, Conformance, same  # noqa: E402
+from daemon import until  # noqa: E402
 from hands import (CALL, CANCEL, CREDIT, DATA, END, FRAME_MAX,  # noqa: E402
                    HEADER, NOTE, RESULT, WINDOW, HandsError, frame)
 
@@ -263,6 +264,19 @@ def credit_is_granted(box):
     request.send(os.urandom(20 * WINDOW + 5), timeout=60)
     request.end()
     same(request.wait().result["bytes"], 20 * WINDOW + 5)
+
+
+@cases.everywhere
+def a_client_without_credit(box):
+    """Who sends more than was granted is cut off, and what ran for it ends."""
+    with box.another() as other:
+        request = other.start("exec", command="echo $$ > pid; exec sleep 1000",
+                              stdin=True)
+        until("it runs", lambda: "pid" in box.names() and box.read("pid"))
+        for _ in range(6 * MIB // FRAME_MAX):
+            other.hands.send(request.number, DATA, bytes(FRAME_MAX))
+        other.hands.wait_closed()
+        box.gone(int(box.read("pid")))
 
 
 # ---- frames that are none ---------------------------------------------------
