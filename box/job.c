@@ -27,6 +27,7 @@
 struct job {
 	struct box	*jo_box;
 	int		 jo_init;	/* to the sandbox's first process */
+	pid_t		 jo_pid;	/* of that */
 	int		 jo_signals;
 	int		 jo_wake;	/* continue the command on SIGCONT */
 	uint8_t		 jo_epoch;	/* how often SIGCONT came */
@@ -84,6 +85,16 @@ job_hear(struct job *jo)
 	}
 }
 
+/*
+ * Nobody in the sandbox can refuse: with its first process the kernel ends all
+ * others, and whoever has waited for us knows that they are gone.
+ */
+static void
+job_kill(const struct job *jo)
+{
+	(void)kill(jo->jo_pid, SIGKILL);
+}
+
 static void
 job_signal(struct job *jo)
 {
@@ -97,6 +108,8 @@ job_signal(struct job *jo)
 			job_tell(jo, JOB_CONTINUE, 0);
 		jo->jo_wake = 0;
 		jo->jo_epoch++;
+	} else if (jo->jo_box->bx_hands != -1) {
+		job_kill(jo);
 	} else if (si.ssi_code <= 0) {
 		/* Sent by a process; the terminal's go to all by themselves. */
 		job_tell(jo, JOB_SIGNAL, si.ssi_signo);
@@ -125,13 +138,13 @@ job_restore_terminal(int tty)
 }
 
 static int
-job_end(struct job *jo, pid_t init)
+job_end(struct job *jo)
 {
 	struct sigaction	 sa = { .sa_handler = SIG_DFL };
 	sigset_t		 set;
 	int			 sig = jo->jo_end.jm_value;
 
-	while (waitpid(init, NULL, 0) == -1 && errno == EINTR)
+	while (waitpid(jo->jo_pid, NULL, 0) == -1 && errno == EINTR)
 		;
 	broker_stop(jo->jo_box);
 	relay_finish(jo->jo_box, jo->jo_signals);
@@ -197,7 +210,7 @@ job_run(struct box *bx, int initfd, pid_t init)
 		SIGCONT
 	};
 	struct job		 jo = {
-		.jo_box = bx, .jo_init = initfd,
+		.jo_box = bx, .jo_init = initfd, .jo_pid = init,
 		.jo_end = { JOB_EXITED, BOX_FAILED, 0 }
 	};
 	sigset_t		 set, busy;
@@ -216,5 +229,5 @@ job_run(struct box *bx, int initfd, pid_t init)
 	/* A pipe that the command has closed is told to relays by EPIPE. */
 	signal(SIGPIPE, SIG_IGN);
 	job_loop(&jo, &set);
-	return job_end(&jo, init);
+	return job_end(&jo);
 }

@@ -37,7 +37,7 @@ FIELDS(session_stop, U32(number) U8(cause))
  * ever will.
  */
 MSG(SESSION_DONE, session_done, R_PARENT, R_CONTROLD, FD_NEVER, S_WORK)
-FIELDS(session_done, U32(number) U8(ok) STR(text, PATH_LEN))
+FIELDS(session_done, U32(number) U8(ok) U8(cause) STR(text, PATH_LEN))
 
 /*
  * The same session, for policyd: before the channel to its engine, and when

@@ -40,7 +40,7 @@
 #define REASON_NO_ENGINE		"no_engine"
 #define REASON_AUDIT_FULL		"audit_full"	/* also of a gap */
 
-/* Why a session ended; nothing if its sandbox did. */
+/* Why a session ended; nothing if the sandbox of a client's did. */
 #define REASON_ENGINE_DIED		"engine_died"
 #define REASON_ENGINE_COMPROMISED	"engine_compromised"
 #define REASON_REMOVED			"removed"
@@ -48,6 +48,7 @@
 #define REASON_DEADLINE			"deadline"
 #define REASON_BY_REQUEST		"by_request"
 #define REASON_OWNER_LEFT		"owner_left"
+#define REASON_SANDBOX_DIED		"sandbox_died"	/* the daemon's */
 
 /* Why there is a gap in the records. */
 #define REASON_AUDIT_SWITCHED		"audit_switched"

@@ -223,7 +223,7 @@ run_end(struct session *se, const char *reason)
 }
 
 static void
-run_failed(struct session *se, const char *why)
+run_failed(struct session *se, enum session_cause cause, const char *why)
 {
 	const char	*body;
 	size_t		 len;
@@ -231,7 +231,8 @@ run_failed(struct session *se, const char *why)
 	answer_error(CODE_START_FAILED, why, strlen(why));
 	body = answer_end(&len);
 	tell_all(&se->se_starters, body, len);
-	run_end(se, REASON_ENGINE_DIED);
+	run_end(se, cause != CAUSE_NONE ? session_cause_name(cause) :
+	    REASON_ENGINE_DIED);
 }
 
 /* The engine serves the sandbox, or there is none. */
@@ -243,13 +244,15 @@ controld_parent_session_done(struct ipc *ip, const union msg *m)
 	const char			*body;
 	size_t				 len;
 
-	if (md->ok > 1 || se == NULL || !se->se_starting)
-		return ipc_bad(ip, "session %u done: %u", md->number, md->ok);
+	if (md->ok > 1 || md->cause >= SESSION_CAUSE_MAX || se == NULL ||
+	    !se->se_starting)
+		return ipc_bad(ip, "session %u done: %u, cause %u",
+		    md->number, md->ok, md->cause);
 	se->se_starting = 0;
 	if (!md->ok)
-		run_failed(se, md->text);
+		run_failed(se, md->cause, md->text);
 	else if (se->se_over)
-		run_failed(se, "its engine ended at once");
+		run_failed(se, CAUSE_NONE, "its engine ended at once");
 	else {
 		boxed_put(answer_session(se), se);
 		body = answer_end(&len);

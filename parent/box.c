@@ -51,20 +51,30 @@ struct box {
 	struct event		 bo_overdue;
 	struct logpipe		*bo_log;
 	bool			 bo_serves;
+	bool			 bo_stopping;
 	TAILQ_HEAD(, served)	 bo_served;
 };
 
 static TAILQ_HEAD(, box)	 boxes = TAILQ_HEAD_INITIALIZER(boxes);
 
+/* There is no process any more, and nothing is to be sent to its pid. */
+static void
+box_forget(struct box *bo)
+{
+	bo->bo_pid = 0;
+	event_del(&bo->bo_overdue);
+	if (bo->bo_channel == -1)
+		return;
+	event_del(&bo->bo_ev);
+	close(bo->bo_channel);
+	bo->bo_channel = -1;
+}
+
 static void
 box_free(struct box *bo)
 {
 	TAILQ_REMOVE(&boxes, bo, bo_entry);
-	event_del(&bo->bo_overdue);
-	if (bo->bo_channel != -1) {
-		event_del(&bo->bo_ev);
-		close(bo->bo_channel);
-	}
+	box_forget(bo);
 	if (bo->bo_engine != -1)
 		close(bo->bo_engine);
 	logpipe_free(bo->bo_log);
@@ -72,15 +82,15 @@ box_free(struct box *bo)
 	free(bo);
 }
 
-/* It has not begun to serve in time. */
+/* It has not begun to serve in time, or has not ended. */
 static void
 box_on_overdue(evutil_socket_t fd, short what, void *arg)
 {
 	struct box	*bo = arg;
 
 	(void)fd, (void)what;
-	log_warnx("session %s: its sandbox does not begin to serve, killed",
-	    bo->bo_session->se_name);
+	log_warnx("sandbox[%d] does not %s, killed", (int)bo->bo_pid,
+	    bo->bo_stopping ? "end" : "begin to serve");
 	kill(bo->bo_pid, SIGKILL);
 }
 
@@ -127,6 +137,22 @@ box_serves(const struct box *bo)
 
 /* ---- the sandbox's own process ---- */
 
+/* True if there is a process, which is reaped before long. */
+static bool
+box_stop_within(struct box *bo, unsigned int ms)
+{
+	struct timeval	 tv = { ms / 1000, ms % 1000 * 1000 };
+
+	if (bo->bo_pid == 0)
+		return false;
+	if (bo->bo_stopping)
+		return true;
+	bo->bo_stopping = true;
+	kill(bo->bo_pid, SIGTERM);
+	event_add(&bo->bo_overdue, &tv);
+	return true;
+}
+
 static void
 box_on_word(evutil_socket_t fd, short what, void *arg)
 {
@@ -145,11 +171,14 @@ box_on_word(evutil_socket_t fd, short what, void *arg)
 		session_box_serves(bo->bo_session);
 		return;
 	}
-	/* Its end, which is reaped; or it was taken over. */
 	event_del(&bo->bo_ev);
-	if (n > 0)
-		log_warnx("sandbox[%d] is killed: it speaks out of turn",
-		    (int)bo->bo_pid);
+	if (n <= 0) {
+		/* Its end; with it the sandbox ends, or is ended. */
+		box_stop_within(bo, STOP_TIMEOUT_MS);
+		return;
+	}
+	log_warnx("sandbox[%d] is killed: it speaks out of turn",
+	    (int)bo->bo_pid);
 	kill(bo->bo_pid, SIGKILL);
 }
 
@@ -186,9 +215,7 @@ box_fork(struct box *bo, const struct conf_sandbox *sb)
 		close(sv[0]);
 		return -1;
 	}
-	/* Were a copy to stay here, the engine would not see box's end. */
-	close(bo->bo_engine);
-	bo->bo_engine = -1;
+	/* The engine's other end stays, so that it sees box's end from us. */
 	bo->bo_channel = sv[0];
 	event_assign(&bo->bo_ev, d.d_base, sv[0], EV_READ | EV_PERSIST,
 	    box_on_word, bo);
@@ -346,6 +373,24 @@ box_attach(struct box *bo, int fd)
 
 /* ---- the end ---- */
 
+/*
+ * Have box end the sandbox; it ends itself when all in there are gone.  False
+ * if there is no such process, else it will be reaped.
+ */
+bool
+box_stop(struct box *bo)
+{
+	return box_stop_within(bo, BOX_TIMEOUT_MS);
+}
+
+/* The engine is to see that its sandbox has ended. */
+void
+box_let_go(struct box *bo)
+{
+	close(bo->bo_engine);
+	bo->bo_engine = -1;
+}
+
 /* Whether there is a process, which will be reaped. */
 bool
 box_kill(const struct box *bo)
@@ -387,7 +432,7 @@ box_reaped(pid_t pid, int status)
 	if (bo == NULL)
 		return false;
 	log_debug("sandbox[%d] ended, status %d", (int)pid, status);
-	bo->bo_pid = 0;
+	box_forget(bo);
 	logpipe_finish(bo->bo_log, why, sizeof(why));
 	bo->bo_log = NULL;
 	if ((se = bo->bo_session) == NULL)
@@ -398,12 +443,14 @@ box_reaped(pid_t pid, int status)
 	return true;
 }
 
-void
+/* Whether there are still some; called again when one is reaped. */
+bool
 boxes_stop(void)
 {
 	struct box	*bo;
+	bool		 any = false;
 
 	TAILQ_FOREACH(bo, &boxes, bo_entry)
-		if (bo->bo_pid != 0)
-			kill(bo->bo_pid, SIGKILL);
+		any |= box_stop_within(bo, STOP_TIMEOUT_MS);
+	return any;
 }

@@ -46,6 +46,7 @@ struct proc {
 	uint64_t		 pr_generation;	/* sent to it last */
 	bool			 pr_voted;	/* on that */
 	bool			 pr_weighs;	/* an engine without session */
+	bool			 pr_ends;	/* its sandbox has ended */
 	char			 pr_name[NAME_LEN + 16];
 	struct event		 pr_deadline;
 };
@@ -79,6 +80,7 @@ struct session {
 #define STOP_TIMEOUT_MS		400
 #define VOTE_TIMEOUT_MS		5000
 #define ENGINE_TIMEOUT_MS	1000
+#define BOX_TIMEOUT_MS		5000	/* the memory of all in there */
 #define START_TIMEOUT_MS	20000	/* hundreds may start at once */
 
 struct daemon {
@@ -121,6 +123,7 @@ void		 proc_start_engine(struct session *);
 struct proc	*proc_start_weigher(void);
 void		 proc_started(struct proc *);
 void		 proc_end(struct proc *);
+void		 proc_ends(struct proc *);
 void		 proc_kill(struct proc *, const char *);
 bool		 proc_owns_uid(uid_t);
 
@@ -181,8 +184,10 @@ bool		 box_serves(const struct box *);
 void		 box_attach(struct box *, int);
 void		 box_end(struct box *);
 bool		 box_kill(const struct box *);
+bool		 box_stop(struct box *);
+void		 box_let_go(struct box *);
 bool		 box_reaped(pid_t, int);
-void		 boxes_stop(void);
+bool		 boxes_stop(void);
 void		 box_exec(const struct box_spec *, const struct conf_sandbox *,
 		    int, int, int) __attribute__((__noreturn__));
 

@@ -93,7 +93,8 @@ proc_overdue(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd, (void)what;
 	if (pr->pr_ipc != NULL) {
-		proc_kill(pr, "it does not start");
+		proc_kill(pr, pr->pr_ends ? "it does not end" :
+		    "it does not start");
 		return;
 	}
 	log_warnx("%s[%d] does not end, killed", pr->pr_name, (int)pr->pr_pid);
@@ -110,6 +111,16 @@ proc_end(struct proc *pr)
 		return;
 	ipc_free(pr->pr_ipc);
 	pr->pr_ipc = NULL;
+	event_add(&pr->pr_deadline, &tv);
+}
+
+/* An engine that has a reason to end by itself, and not for ever. */
+void
+proc_ends(struct proc *pr)
+{
+	struct timeval	 tv = { ENGINE_TIMEOUT_MS / 1000, 0 };
+
+	pr->pr_ends = true;
 	event_add(&pr->pr_deadline, &tv);
 }
 
@@ -392,6 +403,8 @@ proc_reaped(pid_t pid, int status)
 	if (pr == NULL) {
 		if (!box_reaped(pid, status))
 			program_reaped(pid, status);
+		else if (d.d_stopping)
+			procs_stop();
 		return;
 	}
 	log_end(pr, status);
@@ -451,10 +464,12 @@ end_these(uint32_t roles)
 void
 procs_stop(void)
 {
+	bool	 boxed;
+
 	programs_stop();
-	boxes_stop();
+	boxed = boxes_stop();
 	if (end_these(R_POLICYD) || end_these(R_CHILDREN & ~R_RECORDER) ||
-	    end_these(R_RECORDER))
+	    end_these(R_RECORDER) || boxed)
 		return;
 	event_base_loopexit(d.d_base, NULL);
 }

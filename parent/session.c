@@ -79,7 +79,8 @@ session_answer(struct session *se, bool ok, const char *text)
 		return;
 	se->se_asked = false;
 	ipc_send(controld->pr_ipc, -1, SESSION_DONE, session_done,
-	    .number = se->se_number, .ok = ok, .text = text);
+	    .number = se->se_number, .ok = ok, .cause = se->se_cause,
+	    .text = text);
 }
 
 /* policyd judges for sessions that the configuration or we have told it of. */
@@ -109,6 +110,7 @@ session_close(struct session *se)
 		return;
 	ipc_send(policyd->pr_ipc, -1, SESSION_CLOSE, session_close,
 	    .number = se->se_number, .cause = se->se_cause);
+	se->se_opened = false;
 	/* policyd is to hear why before it sees the engine end. */
 	ipc_push(policyd->pr_ipc);
 }
@@ -235,14 +237,27 @@ session_box_serves(struct session *se)
 		session_answer(se, true, "");
 }
 
-/* Its engine, if it has one, sees that too, and ends. */
+/*
+ * With its box, all that ran in the sandbox is gone.  The engine is told next,
+ * and ends; whoever waits for the end of the session hears of it after that.
+ */
 void
 session_box_gone(struct session *se, const char *why)
 {
-	if (!se->se_asked)
+	if (d.d_stopping)
 		return;
-	session_answer(se, false, why);
-	session_free(se);
+	if (se->se_cause == CAUSE_NONE)
+		se->se_cause = CAUSE_SANDBOX;
+	else
+		why = se->se_why;
+	if (se->se_asked || se->se_engine == NULL) {
+		session_answer(se, false, why);
+		session_free(se);
+		return;
+	}
+	session_close(se);
+	box_let_go(se->se_boxed);
+	proc_ends(se->se_engine);
 }
 
 /* A sandbox's session; NULL is nothing unusual, it may be over. */
@@ -267,14 +282,16 @@ parent_controld_session_stop(struct ipc *ip, const union msg *m)
 	};
 	struct session			*se;
 
-	if (m->session_stop.cause == CAUSE_NONE ||
-	    m->session_stop.cause >= SESSION_CAUSE_MAX)
+	if (m->session_stop.cause >= SESSION_CAUSE_MAX ||
+	    whys[m->session_stop.cause] == NULL)
 		return ipc_bad(ip, "cause %u", m->session_stop.cause);
 	if ((se = session_by_number(m->session_stop.number)) == NULL)
 		return 0;
 	se->se_cause = m->session_stop.cause;
 	se->se_why = whys[se->se_cause];
-	session_free(se);
+	/* A box that runs comes first: see session_box_gone(). */
+	if (se->se_boxed == NULL || !box_stop(se->se_boxed))
+		session_free(se);
 	return 0;
 }
 
