@@ -203,7 +203,8 @@ supervisor_serve(pid_t command)
 
 /*
  * A terminal's session is the supervisor's: when the leader of a session ends,
- * the kernel drops what the terminal had still to say.
+ * the kernel drops what the terminal had still to say.  Without a terminal it
+ * has none of its own: each costs a turn of the scheduler.
  */
 static void __attribute__((__noreturn__))
 supervisor_run(const struct command *co, int channel)
@@ -213,14 +214,13 @@ supervisor_run(const struct command *co, int channel)
 	int		 children;
 
 	(void)prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	sigfillset(&set);
+	(void)sigprocmask(SIG_SETMASK, &set, NULL);
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
-	(void)sigprocmask(SIG_SETMASK, &set, NULL);
-	(void)setsid();
 	if (co->co_tty) {
+		(void)setsid();
 		(void)ioctl(co->co_stdio[0], TIOCSCTTY, 0);
-		signal(SIGTTOU, SIG_IGN);
-		signal(SIGHUP, SIG_IGN);
 	}
 	if ((children = signalfd(-1, &set, SFD_CLOEXEC)) == -1 ||
 	    (command = fork()) == -1) {
