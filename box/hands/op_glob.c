@@ -76,20 +76,6 @@ is_dots(const char *name)
 	return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
 }
 
-/* 1 if another alternative of the pattern, {a,a}, has named it before. */
-static int
-literal_again(const struct pattern *pt, const struct pattern_state *state,
-    size_t n)
-{
-	const char	*name = pattern_literal(pt, state, n);
-	size_t		 i;
-
-	for (i = 0; i < n; i++)
-		if (strcmp(pattern_literal(pt, state, i), name) == 0)
-			return 1;
-	return 0;
-}
-
 /*
  * Literal names are looked up, not looked for: who may enter a directory need
  * not be able to read it.  It is read if any segment is not literal; . and ..
@@ -105,8 +91,7 @@ level_literals(const struct pattern *pt, struct level *le)
 	for (i = 0; (name = pattern_literal(pt, le->le_state, i)) != NULL; i++)
 		reads |= *name == '\0';
 	for (i = 0; (name = pattern_literal(pt, le->le_state, i)) != NULL; i++)
-		if (*name != '\0' && (!reads || is_dots(name)) &&
-		    !literal_again(pt, le->le_state, i))
+		if (*name != '\0' && (!reads || is_dots(name)))
 			(void)names_add(le->le_names, name, DT_UNKNOWN);
 	return reads;
 }
