@@ -51,7 +51,7 @@ async function call(socket, members, data) {	// an operation, to its end
 }
 
 const control = connect(path), sandbox = connect(path);
-const { session_id } = await ask(control, 'session.start', { cwd: process.cwd() });
+const { session_id } = await ask(control, 'session.start', { caller_cwd: process.cwd() });
 await ask(sandbox, 'session.attach', { session_id });
 await call(sandbox, { op: 'write', path: 'hello.txt' }, 'hello from the sandbox\n');
 const result = await call(sandbox, { op: 'exec', command: 'cat hello.txt; rm hello.txt' });

@@ -49,7 +49,8 @@ class Connection:
 
 
 control, sandbox = Connection(), Connection()
-session = control.ask("session.start", cwd=os.getcwd())["session_id"]
+session = control.ask("session.start",
+                      caller_cwd=os.getcwd())["session_id"]
 sandbox.ask("session.attach", session_id=session)
 sandbox.call("write", b"hello from the sandbox\n", path="hello.txt")
 result = sandbox.call("exec", command="cat hello.txt; rm hello.txt")

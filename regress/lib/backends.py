@@ -181,6 +181,7 @@ def boxing():
     root = os.geteuid() == 0
     user = 'user "nobody"' if root else ""
     daemon = Daemon(f"""
+        default sandbox "virtual"
         policy "none" {{ }}
         sandbox "local" local {{ policy "none" {user} cwd "{top}" }}
         sandbox "virtual" virtual {{ policy "none" {user} size 1G }}

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: ISC
 
 """The examples of clients do what they say, with a stand-in for the daemon: its
-control socket is made up, the frames are those of egressd-box(8)."""
+control socket is made up, the frames are those of egressd-box(8).  One case has
+no stand-in."""
 
 import os
 import pathlib
@@ -13,7 +14,7 @@ import tempfile
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(TOP / "regress" / "lib"), str(TOP / "regress" / "sandbox")]
-from backends import same  # noqa: E402
+from backends import boxing, same  # noqa: E402
 from case import Cases, Skip  # noqa: E402
 from hands import WAIT_S  # noqa: E402
 from standin_sessions import SESSION, StandinSessions  # noqa: E402
@@ -66,9 +67,20 @@ def session(name):
         asked = daemon.asked()
         same([r["op"] for r in asked],
              ["session.start", "session.attach", "session.stop"])
-        same(asked[0]["cwd"], str(place.dir / "client"))
+        same(asked[0]["caller_cwd"], str(place.dir / "client"))
         same([r["session_id"] for r in asked[1:]], [SESSION, SESSION])
         same(os.listdir(place.dir / "inside"), [], "it clears up")
+
+
+@cases.each(CLIENTS)
+def with_a_daemon(name):
+    """No stand-in: a sandbox in memory, which is the daemon's default."""
+    daemon = boxing()
+    with Place() as place:
+        done = place.run(name, str(daemon.socket))
+        same((done.returncode, done.stdout, done.stderr),
+             (0, "hello from the sandbox\n", ""))
+    same(daemon.ask("session.list")["sessions"], [])
 
 
 @cases.each(CLIENTS)
