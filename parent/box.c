@@ -8,7 +8,8 @@
  *			sandbox; the process in there that serves clients is at
  *			the other end of a channel, and gets each client's
  *			connection through it
- *	custom		a program of the configuration for each connection
+ *	custom		a program of the configuration for each connection; a
+ *			first process looks whether the client may have it
  *
  * Whoever is in the sandbox may have taken over that process: of the channel
  * nothing is read but one byte, which says that it serves.  Descriptors that it
@@ -17,7 +18,6 @@
 
 #include <sys/prctl.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <sys/uio.h>
 
 #include <errno.h>
@@ -32,6 +32,7 @@
 
 #define WORD_SERVES	'R'	/* from the sandbox */
 #define WORD_ATTACH	'A'	/* to the sandbox, with a descriptor */
+#define SERVED_MAX	32	/* programs of one custom sandbox */
 
 /* A program that serves one connection of a custom sandbox. */
 struct served {
@@ -50,8 +51,10 @@ struct box {
 	struct event		 bo_ev;
 	struct event		 bo_overdue;
 	struct logpipe		*bo_log;
+	bool			 bo_custom;
 	bool			 bo_serves;
 	bool			 bo_stopping;
+	unsigned int		 bo_nserved;
 	TAILQ_HEAD(, served)	 bo_served;
 };
 
@@ -154,6 +157,14 @@ box_stop_within(struct box *bo, unsigned int ms)
 }
 
 static void
+box_begins(struct box *bo)
+{
+	bo->bo_serves = true;
+	event_del(&bo->bo_overdue);
+	session_box_serves(bo->bo_session);
+}
+
+static void
 box_on_word(evutil_socket_t fd, short what, void *arg)
 {
 	struct box	*bo = arg;
@@ -166,9 +177,7 @@ box_on_word(evutil_socket_t fd, short what, void *arg)
 		return;
 	if (n == 1 && word[0] == WORD_SERVES && !bo->bo_serves &&
 	    bo->bo_session != NULL) {
-		bo->bo_serves = true;
-		event_del(&bo->bo_overdue);
-		session_box_serves(bo->bo_session);
+		box_begins(bo);
 		return;
 	}
 	event_del(&bo->bo_ev);
@@ -225,19 +234,6 @@ box_fork(struct box *bo, const struct conf_sandbox *sb)
 	return 0;
 }
 
-/* A program that is not there would be told of at each connection only. */
-static int
-box_check_program(const struct conf_sandbox *sb, struct why *why)
-{
-	struct stat	 st;
-
-	if (stat(sb->sb_program, &st) == -1)
-		return why_set(why, "%s: %s", sb->sb_program, strerror(errno));
-	if (!S_ISREG(st.st_mode) || !(st.st_mode & 0111))
-		return why_set(why, "%s: not a program", sb->sb_program);
-	return 0;
-}
-
 /* What only a block of the configuration can say; NULL is the built-in one. */
 static int
 box_check(const struct box *bo, const struct conf_sandbox *sb, struct why *why)
@@ -277,10 +273,7 @@ box_start(struct box *bo, struct session *se, struct why *why)
 		    bo->bo_spec.bs_sandbox);
 	if (box_check(bo, sb, why) == -1)
 		return -1;
-	if (sb != NULL && sb->sb_kind == SANDBOX_CUSTOM) {
-		bo->bo_serves = box_check_program(sb, why) == 0;
-		return bo->bo_serves ? 0 : -1;
-	}
+	bo->bo_custom = sb != NULL && sb->sb_kind == SANDBOX_CUSTOM;
 	if (box_fork(bo, sb) == -1)
 		return why_set(why, "cannot start it: %s", strerror(errno));
 	return 0;
@@ -295,8 +288,10 @@ served_ended(void *arg, const char *why)
 
 	if (why != NULL)
 		log_info("a program of a custom sandbox: %s", why);
-	if (sv->sv_box != NULL)
+	if (sv->sv_box != NULL) {
 		TAILQ_REMOVE(&sv->sv_box->bo_served, sv, sv_entry);
+		sv->sv_box->bo_nserved--;
+	}
 	free(sv);
 }
 
@@ -314,6 +309,12 @@ box_serve_custom(struct box *bo, const struct conf_sandbox *sb, int fd)
 	struct served		*sv;
 	int			 flags;
 
+	/* One user's connections are not to take the programs of others. */
+	if (bo->bo_nserved == SERVED_MAX) {
+		log_info("session %s: more than %d connections at once",
+		    bo->bo_session->se_name, SERVED_MAX);
+		return;
+	}
 	TAILQ_INSERT_TAIL(&command, &word, wd_entry);
 	if ((flags = fcntl(fd, F_GETFL)) == -1 ||
 	    fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == -1 ||
@@ -330,6 +331,7 @@ box_serve_custom(struct box *bo, const struct conf_sandbox *sb, int fd)
 	}
 	sv->sv_box = bo;
 	TAILQ_INSERT_TAIL(&bo->bo_served, sv, sv_entry);
+	bo->bo_nserved++;
 }
 
 static void
@@ -367,7 +369,8 @@ box_attach(struct box *bo, int fd)
 		    bo->bo_session->se_name);
 	else if (bo->bo_channel != -1)
 		box_pass(bo, fd);
-	else if (sb != NULL && sb->sb_kind == SANDBOX_CUSTOM)
+	else if (bo->bo_custom && sb != NULL &&
+	    sb->sb_kind == SANDBOX_CUSTOM)
 		box_serve_custom(bo, sb, fd);
 }
 
@@ -437,6 +440,8 @@ box_reaped(pid_t pid, int status)
 	bo->bo_log = NULL;
 	if ((se = bo->bo_session) == NULL)
 		box_free(bo);
+	else if (bo->bo_custom && status == 0)
+		box_begins(bo);
 	else
 		session_box_gone(se, *why != '\0' ? why :
 		    "its sandbox ended at once");

@@ -3,7 +3,8 @@
 /*
  * The parent's new child runs this, on its way to being egressd-box.  Whatever
  * cannot be done ends the process, and its last words are what the client is
- * told: a function that returns has succeeded.
+ * told: a function that returns has succeeded.  For a custom sandbox the
+ * process ends before that, and well if the client may have it.
  *
  * From the change of user on, every path is looked up with the rights of
  * whoever the sandbox runs as.  A client may name a directory only where that
@@ -12,6 +13,7 @@
  */
 
 #include <sys/prctl.h>
+#include <sys/stat.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -273,6 +275,19 @@ take_descriptors(int engine, int channel, int errfd)
 #endif
 }
 
+/* A program that is not there would be told of at each connection only. */
+static void __attribute__((__noreturn__))
+check_program(const char *program)
+{
+	struct stat	 st;
+
+	if (stat(program, &st) == -1)
+		exec_fail(program);
+	if (!S_ISREG(st.st_mode) || access(program, X_OK) == -1)
+		exec_say("%s: not a program", program);
+	_exit(0);
+}
+
 void
 box_exec(const struct box_spec *bs, const struct conf_sandbox *sb, int engine,
     int channel, int errfd)
@@ -287,6 +302,10 @@ box_exec(const struct box_spec *bs, const struct conf_sandbox *sb, int engine,
 	exec_limits();
 	check_starter(bs, sb);
 	pw = find_user(bs, sb);
+	if (sb != NULL && sb->sb_kind == SANDBOX_CUSTOM) {
+		exec_as(pw);
+		check_program(sb->sb_program);
+	}
 	add(&argv, "egressd-box");
 	add(&argv, "-qe");
 	add(&argv, "%d", FD_ENGINE);
