@@ -247,7 +247,7 @@ box_check(const struct box *bo, const struct conf_sandbox *sb, struct why *why)
 	if (sb != NULL && sb->sb_kind == SANDBOX_KUBERNETES)
 		return why_set(why, "%s: pods are not there yet", sb->sb_name);
 	if (caller && (bo->bo_spec.bs_uid == 0 ||
-	    proc_owns_uid(bo->bo_spec.bs_uid)))
+	    identity_owns(bo->bo_spec.bs_uid)))
 		return why_set(why, "%s: it runs as its caller, who must not "
 		    "be root or one of the daemon's own users", sb->sb_name);
 	if (!d.d_privileged && bo->bo_spec.bs_uid != geteuid() &&

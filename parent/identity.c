@@ -185,6 +185,20 @@ identity_get(enum role role, uid_t *uid, gid_t *gid)
 	*uid = *gid = engine_last;
 }
 
+/* Whether a child has this uid, now or some day. */
+bool
+identity_owns(uid_t uid)
+{
+	enum role	 role;
+
+	if (!d.d_privileged || uid == 0)
+		return false;
+	for (role = ROLE_PARENT + 1; role <= ROLE_ENGINE; role++)
+		if (roles[role].uid == uid)
+			return true;
+	return uid >= engine_first && uid <= engine_last;
+}
+
 const char *
 identity_root(enum role role)
 {

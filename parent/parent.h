@@ -200,6 +200,7 @@ int		 identity_check(const struct config *, struct why *);
 void		 identity_sandboxes(const struct config *,
 		    struct conf_errors *);
 void		 identity_get(enum role, uid_t *, gid_t *);
+bool		 identity_owns(uid_t);
 const char	*identity_root(enum role);
 
 /* reload.c */
