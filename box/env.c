@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "box.h"
+#include "boxenv.h"
 
 #define CA		BOX_TRUST_DIR "/ca.pem"
 #define BUNDLE		BOX_TRUST_DIR "/bundle.pem"
@@ -60,12 +61,27 @@ env_java(void)
 	free(both);
 }
 
+/* With hands, commands have what box was given for them, and only that. */
+static void
+env_given(void)
+{
+	char	**from, **to;
+	size_t	 len = strlen(BOX_GIVEN);
+
+	for (from = to = environ; *from != NULL; from++)
+		if (strncmp(*from, BOX_GIVEN, len) == 0)
+			*to++ = *from + len;
+	*to = NULL;
+}
+
 void
 env_set(const struct box *bx)
 {
 	char	*cwd;
 	size_t	 i;
 
+	if (bx->bx_hands != -1)
+		env_given();
 	for (i = 0; i < NITEMS(trust); i++)
 		env_put(trust[i].name, trust[i].value);
 	env_java();

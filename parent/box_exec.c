@@ -27,6 +27,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "boxenv.h"
 #include "parent.h"
 
 #define FD_ENGINE	3
@@ -205,24 +206,29 @@ add_block(struct words *wo, const struct conf_sandbox *sb)
 	add_mounts(wo, sb);
 }
 
+/*
+ * Variables of commands come from strangers, and box runs before anything is
+ * confined: GLIBC_TUNABLES, for one, is read before main().  So box gets them
+ * under names that mean nothing, which it undoes for commands (box/env.c).
+ */
 static void
-add_environment(struct words *wo, const struct box_spec *bs,
+add_given(struct words *wo, const struct box_spec *bs,
     const struct conf_sandbox *sb, const struct passwd *pw)
 {
 	const struct conf_pair	*pr;
 	const char		*p, *end;
 
-	add(wo, "PATH=/usr/local/bin:/usr/bin:/bin");
-	add(wo, "HOME=%s", pw->pw_dir);
-	add(wo, "USER=%s", pw->pw_name);
-	add(wo, "LOGNAME=%s", pw->pw_name);
-	add(wo, "LANG=C.UTF-8");
+	add(wo, BOX_GIVEN "PATH=/usr/local/bin:/usr/bin:/bin");
+	add(wo, BOX_GIVEN "HOME=%s", pw->pw_dir);
+	add(wo, BOX_GIVEN "USER=%s", pw->pw_name);
+	add(wo, BOX_GIVEN "LOGNAME=%s", pw->pw_name);
+	add(wo, BOX_GIVEN "LANG=C.UTF-8");
 	if (sb != NULL)
 		TAILQ_FOREACH(pr, &sb->sb_environment, pr_entry)
-			add(wo, "%s=%s", pr->pr_key, pr->pr_value);
+			add(wo, BOX_GIVEN "%s=%s", pr->pr_key, pr->pr_value);
 	end = bs->bs_variables + bs->bs_variableslen;
 	for (p = bs->bs_variables; p < end; p += strlen(p) + 1)
-		add(wo, "%s", p);
+		add(wo, BOX_GIVEN "%s", p);
 }
 
 /* Of two of one name the first counts for getenv(3): keep the last. */
@@ -316,8 +322,11 @@ box_exec(const struct box_spec *bs, const struct conf_sandbox *sb, int engine,
 	if (sb != NULL)
 		add_block(&argv, sb);
 	add_cwd(&argv, bs, sb);
-	add_environment(&envp, bs, sb, pw);
+	add_given(&envp, bs, sb, pw);
 	drop_doubles(&envp);
+	/* These two are for box itself. */
+	add(&envp, "HOME=%s", pw->pw_dir);
+	add(&envp, "USER=%s", pw->pw_name);
 	exec_as(pw);
 	if (chdir("/") == -1)
 		exec_fail("/");
