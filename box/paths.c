@@ -178,7 +178,9 @@ paths_cwd(struct box *bx, const char *named)
 		errx(BOX_FAILED, "working directory: %s", bx->bx_cwd);
 	paths_check_tops(bx);
 	if ((why = exposure_why_not_cwd(bx->bx_cwd, bx->bx_user_home,
-	    bx->bx_root)) != NULL)
+	    bx->bx_root)) != NULL && bx->bx_hands != -1)
+		errx(BOX_FAILED, "working directory %s: %s", bx->bx_cwd, why);
+	if (why != NULL)
 		box_notice(bx, "%s is not exposed: %s", bx->bx_cwd, why);
 	else
 		paths_add(bx, bx->bx_cwd, 1);

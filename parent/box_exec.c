@@ -159,35 +159,50 @@ add_mounts(struct words *wo, const struct conf_sandbox *sb)
 	}
 }
 
-/*
- * Where commands run.  In memory any name will do.  Elsewhere a client's wish
- * counts where the sandbox has the client's own rights, or below the directory
- * of the configuration.
- */
+/* Where commands run, in memory any name will do; else see enter_cwd(). */
 static void
 add_cwd(struct words *wo, const struct box_spec *bs,
     const struct conf_sandbox *sb)
 {
 	const char	*cwd = bs->bs_cwd;
 	const char	*own = sb != NULL ? sb->sb_cwd : NULL;
+	bool		 virtual = sb != NULL && sb->sb_kind == SANDBOX_VIRTUAL;
 
-	if (*cwd == '\0' && own == NULL) {
-		if (sb == NULL || sb->sb_kind == SANDBOX_LOCAL)
-			exec_say("sandbox: cwd is wanted: neither the request "
-			    "nor the configuration names one");
+	if (own == NULL && (!virtual || *cwd == '\0'))
 		return;
-	}
 	add(wo, "-w");
 	add(wo, "%s", *cwd != '\0' ? cwd : own);
-	if (*cwd == '\0' ||
-	    (sb != NULL && sb->sb_kind == SANDBOX_VIRTUAL))
-		return;
-	if (own != NULL) {
+	/* A client's wish counts below the directory of the configuration. */
+	if (*cwd != '\0' && !virtual) {
 		add(wo, "-W");
 		add(wo, "%s", own);
-	} else if (d.d_privileged && !sb->sb_user_caller)
-		exec_say("sandbox %s: it has no cwd that %s could be below",
-		    sb->sb_name, cwd);
+	}
+}
+
+/*
+ * Where the configuration names no directory, the client does, if the sandbox
+ * has no rights but the client's own.  box takes where it stands for what an
+ * ordinary user's command could stand in, and refuses a home or the system.
+ */
+static void
+enter_cwd(const struct box_spec *bs, const struct conf_sandbox *sb,
+    const struct passwd *pw)
+{
+	const char	*cwd = "/";
+
+	if (sb == NULL ||
+	    (sb->sb_kind == SANDBOX_LOCAL && sb->sb_cwd == NULL)) {
+		cwd = bs->bs_cwd;
+		if (*cwd == '\0')
+			exec_say("sandbox: cwd is wanted: neither the request "
+			    "nor the configuration names one");
+		if (bs->bs_uid != pw->pw_uid ||
+		    (d.d_privileged && !sb->sb_user_caller))
+			exec_say("sandbox %s: it has no cwd that %s could be "
+			    "below", sb != NULL ? sb->sb_name : "", cwd);
+	}
+	if (chdir(cwd) == -1)
+		exec_fail(cwd);
 }
 
 static void
@@ -328,8 +343,7 @@ box_exec(const struct box_spec *bs, const struct conf_sandbox *sb, int engine,
 	add(&envp, "HOME=%s", pw->pw_dir);
 	add(&envp, "USER=%s", pw->pw_name);
 	exec_as(pw);
-	if (chdir("/") == -1)
-		exec_fail("/");
+	enter_cwd(bs, sb, pw);
 #ifdef __linux__
 	/* After the change of user, which clears it. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == -1)
