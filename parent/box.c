@@ -32,6 +32,7 @@
 
 #define WORD_SERVES	'R'	/* from the sandbox */
 #define WORD_ATTACH	'A'	/* to the sandbox, with a descriptor */
+#define LINES_MAX	100	/* of one sandbox, in the log */
 #define SERVED_MAX	32	/* programs of one custom sandbox */
 
 /* A program that serves one connection of a custom sandbox. */
@@ -215,6 +216,7 @@ box_fork(struct box *bo, const struct conf_sandbox *sb)
 		close(sv[1]);
 		return -1;
 	}
+	logpipe_limit(bo->bo_log, LINES_MAX);
 	if ((bo->bo_pid = fork()) == 0)
 		box_exec(&bo->bo_spec, sb, bo->bo_engine, sv[1], errfd);
 	close(errfd);

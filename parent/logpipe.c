@@ -25,6 +25,7 @@ struct logpipe {
 	char		 lp_name[NAME_LEN + 16];
 	char		 lp_line[LOG_LINE_MAX];
 	size_t		 lp_len;
+	unsigned int	 lp_left;	/* lines; 0: no limit, 1: no more */
 	char		 lp_last[LOG_LINE_MAX];	/* what was said last */
 };
 
@@ -59,6 +60,10 @@ logpipe_line(struct logpipe *lp)
 	}
 	lp->lp_len = 0;
 	strlcpy(lp->lp_last, text, sizeof(lp->lp_last));
+	if (lp->lp_left == 1)
+		return;
+	if (lp->lp_left > 0 && --lp->lp_left == 1)
+		text = "(and more, which is not logged)";
 	if (d.d_debug) {
 		log_info("[%s] %s", lp->lp_name, text);
 		return;
@@ -116,6 +121,13 @@ logpipe_new(struct event_base *base, const char *name, int *child)
 	event_add(&lp->lp_ev, NULL);
 	*child = fds[1];
 	return lp;
+}
+
+/* Of a writer that may be anybody's: so many lines, and no more. */
+void
+logpipe_limit(struct logpipe *lp, unsigned int lines)
+{
+	lp->lp_left = lines + 1;
 }
 
 /* The last line is for the caller; "" if there was none. */

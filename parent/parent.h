@@ -306,6 +306,7 @@ void		 notify_send(const char *);
 /* logpipe.c */
 void		 log_to_syslog(void);
 struct logpipe	*logpipe_new(struct event_base *, const char *, int *);
+void		 logpipe_limit(struct logpipe *, unsigned int);
 void		 logpipe_finish(struct logpipe *, char *, size_t);
 void		 logpipe_free(struct logpipe *);
 
