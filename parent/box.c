@@ -54,7 +54,7 @@ struct box {
 	struct logpipe		*bo_log;
 	bool			 bo_custom;
 	bool			 bo_serves;
-	bool			 bo_stopping;
+	unsigned int		 bo_within_ms;	/* to end; 0: not asked to */
 	unsigned int		 bo_nserved;
 	TAILQ_HEAD(, served)	 bo_served;
 };
@@ -94,7 +94,7 @@ box_on_overdue(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd, (void)what;
 	log_warnx("sandbox[%d] does not %s, killed", (int)bo->bo_pid,
-	    bo->bo_stopping ? "end" : "begin to serve");
+	    bo->bo_within_ms != 0 ? "end" : "begin to serve");
 	kill(bo->bo_pid, SIGKILL);
 }
 
@@ -149,9 +149,9 @@ box_stop_within(struct box *bo, unsigned int ms)
 
 	if (bo->bo_pid == 0)
 		return false;
-	if (bo->bo_stopping)
+	if (bo->bo_within_ms != 0 && bo->bo_within_ms <= ms)
 		return true;
-	bo->bo_stopping = true;
+	bo->bo_within_ms = ms;
 	kill(bo->bo_pid, SIGTERM);
 	event_add(&bo->bo_overdue, &tv);
 	return true;
@@ -184,7 +184,7 @@ box_on_word(evutil_socket_t fd, short what, void *arg)
 	event_del(&bo->bo_ev);
 	if (n <= 0) {
 		/* Its end; with it the sandbox ends, or is ended. */
-		box_stop_within(bo, STOP_TIMEOUT_MS);
+		box_stop_within(bo, BOX_TIMEOUT_MS);
 		return;
 	}
 	log_warnx("sandbox[%d] is killed: it speaks out of turn",

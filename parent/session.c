@@ -246,10 +246,10 @@ session_box_gone(struct session *se, const char *why)
 {
 	if (d.d_stopping)
 		return;
-	if (se->se_cause == CAUSE_NONE)
-		se->se_cause = CAUSE_SANDBOX;
-	else
+	if (se->se_cause != CAUSE_NONE)
 		why = se->se_why;
+	else if (se->se_engine != NULL)
+		se->se_cause = CAUSE_SANDBOX;
 	if (se->se_asked || se->se_engine == NULL) {
 		session_answer(se, false, why);
 		session_free(se);

@@ -8,6 +8,7 @@ the same session can be had again.
 The moments are chosen at random; DEATHS_SEED=number chooses them again."""
 
 import contextlib
+import glob
 import json
 import os
 import pathlib
@@ -121,7 +122,7 @@ def namespaces(pids):
     """Those of some processes that are not ours."""
     found = set()
     for pid in pids:
-        for path in pathlib.Path(f"/proc/{pid}/ns").glob("*"):
+        for path in glob.glob(f"/proc/{pid}/ns/*"):
             with contextlib.suppress(OSError):
                 found.add(os.readlink(path))
     for path in pathlib.Path("/proc/self/ns").glob("*"):
@@ -133,7 +134,7 @@ def entered(spaces):
     """Who is in one of these, or has it open."""
     found = {}
     for path in pathlib.Path("/proc").glob("[0-9]*"):
-        for link in [*path.glob("ns/*"), *path.glob("fd/*")]:
+        for link in glob.glob(f"{path}/ns/*") + glob.glob(f"{path}/fd/*"):
             with contextlib.suppress(OSError):
                 if os.readlink(link) in spaces and alive(path.name):
                     found[path.name] = title(path.name)
@@ -318,8 +319,11 @@ def begins_of(place, name):
 def stop_at_once(place):
     """When the answer to session.stop has come, nobody is left."""
     answer = place.ask("session.stop", session_id=place.name)
+    # The engine, which has closed its channels and has no title any more,
+    # is none of the sandbox's.
     left = {pid: text for pid, text in strangers(place).items()
-            if not text.startswith("egressd-tlsengine")}
+            if not status(pid).get("Name", "egressd-tlsengine").startswith(
+                "egressd-tls")}
     assert answer.get("reason") == "by_request", answer
     assert not left, f"behind the answer of session.stop: {left}"
 
@@ -451,6 +455,35 @@ def killed(moment):
     except Exception:
         print(f"DEATHS_SEED={SEED} chooses these moments again")
         raise
+
+
+@cases.each([f"{backend} {who}" for backend in BACKENDS
+             for who in ("hands", "init", "box", "broker", "engine")])
+def held(which):
+    """One that has been stopped cannot hold up the end of its session."""
+    backend, who = which.split()
+    with Place(backend, "held") as place:
+        assert place.start().get("ok")
+        begin_exec(place, random.Random(0))
+        os.kill(cast(place.daemon, place.name)[who], signal.SIGSTOP)
+        spaces = namespaces(strangers(place))
+        answer = place.ask("session.stop", session_id=place.name)
+        assert answer.get("reason") == "by_request", answer
+        nothing_left(place, spaces)
+        again(place)
+
+
+@cases.each(BACKENDS)
+def ended_in_order(backend):
+    """When the daemon has exited, its sandboxes are gone."""
+    with Place(backend, "ended") as place:
+        assert place.start().get("ok")
+        begin_exec(place, random.Random(0))
+        assert place.daemon.stop() == 0
+        assert not strangers(place), strangers(place)
+        ends = [r["reason"] for r in place.daemon.records()
+                if r["kind"] == "session_ended"]
+        assert ends == ["stopped"], ends
 
 
 if __name__ == "__main__":
