@@ -206,6 +206,7 @@ static int
 box_fork(struct box *bo, const struct conf_sandbox *sb)
 {
 	struct timeval	 start = { START_TIMEOUT_MS / 1000, 0 };
+	sigset_t	 all, mask;
 	int		 sv[2], errfd;
 
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) == -1)
@@ -217,8 +218,15 @@ box_fork(struct box *bo, const struct conf_sandbox *sb)
 		return -1;
 	}
 	logpipe_limit(bo->bo_log, LINES_MAX);
+	/*
+	 * Until it has handlers of its own, a signal to the new process would
+	 * be told to us, by what it has inherited of our event loop.
+	 */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &mask);
 	if ((bo->bo_pid = fork()) == 0)
 		box_exec(&bo->bo_spec, sb, bo->bo_engine, sv[1], errfd);
+	sigprocmask(SIG_SETMASK, &mask, NULL);
 	close(errfd);
 	close(sv[1]);
 	if (bo->bo_pid == -1) {
@@ -442,7 +450,7 @@ box_reaped(pid_t pid, int status)
 	bo->bo_log = NULL;
 	if ((se = bo->bo_session) == NULL)
 		box_free(bo);
-	else if (bo->bo_custom && status == 0)
+	else if (bo->bo_custom && status == 0 && se->se_cause == CAUSE_NONE)
 		box_begins(bo);
 	else
 		session_box_gone(se, *why != '\0' ? why :

@@ -21,7 +21,7 @@
 
 #define START_TIMEOUT_MS	120000	/* for a sandbox to be made */
 #define GRACE_MS		1000	/* for jobs, after the last line */
-#define REASON_MS		2000	/* for egressd to say why */
+#define REASON_MS	5000	/* a sandbox has as long to end */
 #define FLUSH_MS		5000	/* for the client to read the rest */
 #define TICK_MS			1000
 

@@ -47,8 +47,13 @@ got.failed = (await call("read", { path: "missing" })).isError;
 got.resources = (await client.listResources()).resources.length;
 const uri = (await client.listResources()).resources[0].uri;
 got.text = (await client.readResource({ uri })).contents[0].text;
-await call("exec", { command: "echo x" }, {
-    onprogress: (progress) => got.progress.push(progress) });
+// The command ends when its progress was heard: an answer that comes together
+// with a notification may be taken first.
+await call("exec", { command: "echo x; until test -e heard; do sleep 0.1; done" },
+    { onprogress: (progress) => {
+        got.progress.push(progress);
+        call("write", { path: "heard", content: "" });
+    } });
 
 // One that is given up is not answered, and is in nobody's way.
 const controller = new AbortController();
