@@ -49,11 +49,12 @@ const uri = (await client.listResources()).resources[0].uri;
 got.text = (await client.readResource({ uri })).contents[0].text;
 // The command ends when its progress was heard: an answer that comes together
 // with a notification may be taken first.
-await call("exec", { command: "echo x; until test -e heard; do sleep 0.1; done" },
-    { onprogress: (progress) => {
-        got.progress.push(progress);
+await call("exec", {
+    command: "echo x; until test -e heard; do sleep 0.1; done; rm heard"
+}, { onprogress: (progress) => {
+    if (got.progress.push(progress) === 1)
         call("write", { path: "heard", content: "" });
-    } });
+} });
 
 // One that is given up is not answered, and is in nobody's way.
 const controller = new AbortController();
