@@ -104,7 +104,9 @@ start_request(void)
 		err(EXIT_NO_DAEMON, "%s", options.directory == NULL ?
 		    "working directory" : options.directory);
 	cJSON_AddStringToObject(request, "sandbox", options.sandbox);
-	cJSON_AddStringToObject(request, "cwd", cwd);
+	/* Where we stand counts if the sandbox says nothing of its own. */
+	cJSON_AddStringToObject(request, options.directory == NULL ?
+	    "caller_cwd" : "cwd", cwd);
 	if (options.policy != NULL)
 		cJSON_AddStringToObject(request, "policy", options.policy);
 	return request;

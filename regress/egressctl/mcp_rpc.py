@@ -617,7 +617,7 @@ def a_session_of_our_own():
         client = here.client(words=("--sandbox", "coder", "-p", "p"))
         alive(client)
         request, = here.egressd.starts
-        same((request["sandbox"], request["policy"], request["cwd"]),
+        same((request["sandbox"], request["policy"], request["caller_cwd"]),
              ("coder", "p", os.getcwd()))
         assert "session_id" not in request
         assert not here.egressd.over.is_set()

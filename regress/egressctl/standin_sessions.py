@@ -149,7 +149,7 @@ class Sessions:
             else:
                 self.say(connection, id=number, ok=True, session_id=SESSION,
                          sandbox=request["sandbox"], backend="local",
-                         policy="p", cwd=request["cwd"], existed=False)
+                         policy="p", cwd=request.get("cwd"))
         elif op == "session.refusals":
             with self.lock:
                 rows = [dict(zip(("host", "reason", "count"), row))

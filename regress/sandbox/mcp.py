@@ -85,6 +85,15 @@ def a_sandbox_of_its_own(sandbox):
 
 
 @cases.case
+def where_the_sandbox_says():
+    """Not where its client happens to stand, which nobody has asked for."""
+    started()
+    client = Client(argv("--sandbox", "local"), VERSION)
+    same(values(client.call("exec", command="pwd"))["stdout"], f"{top}\n")
+    same(client.end(), 0)
+
+
+@cases.case
 def a_session_that_is_there():
     """Two clients, of which none ends it; then it is stopped."""
     started()
