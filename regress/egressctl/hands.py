@@ -324,6 +324,7 @@ def shell_box_dies():
     with Bench() as b, Terminal(b, "exec", "-T", SESSION, "--", "sh", "-c",
                                 "echo up; sleep 60") as t:
         t.until("up")
+        until("its box is known", lambda: b.daemon.boxes)
         b.daemon.boxes[0].kill()
         t.until("the sandbox hung up")
         assert t.wait() == 125 and t.restored()
@@ -708,7 +709,9 @@ def forward_refused():
             line = p.stderr.readline().decode()
             assert "(not_found)" in line, line
             assert p.poll() is None
+        before = len(b.daemon.boxes)
         with forwarding(b, echo.port) as (p, here):
+            until("its box is known", lambda: len(b.daemon.boxes) > before)
             b.daemon.boxes[-1].kill()
             assert p.wait(LIMIT) == 3
             assert b"the sandbox hung up" in p.stderr.read()
