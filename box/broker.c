@@ -266,7 +266,7 @@ broker_work(void *arg)
 	}
 }
 
-/* One worker more, up to a number that only abuse reaches. */
+/* Start another worker, up to a number that only abuse reaches. */
 static void
 broker_hire(void)
 {

@@ -16,12 +16,13 @@ FIELDS(session_ask, U32(number) STR(session, NAME_LEN) STR(policy, NAME_LEN)
 
 /*
  * A session whose sandbox is the parent's to make.  sandbox is a block of the
- * configuration, "" the one that is built in.  The client is uid and gid; cwd
- * is what it has named, or "", and the variables come on top of the block's.
+ * configuration, "" the one that is built in.  The descriptor is the client's
+ * connection: the parent sees for itself whose it is.  cwd is what the client
+ * has named, or "", and the variables come on top of the block's.
  */
-MSG(SANDBOX_ASK, sandbox_ask, R_CONTROLD, R_PARENT, FD_NEVER, S_WORK)
+MSG(SANDBOX_ASK, sandbox_ask, R_CONTROLD, R_PARENT, FD_MUST, S_WORK)
 FIELDS(sandbox_ask, U32(number) STR(session, NAME_LEN) STR(policy, NAME_LEN)
-    STR(sandbox, NAME_LEN) U32(uid) U32(gid) STR(cwd, PATH_LEN)
+    STR(sandbox, NAME_LEN) STR(cwd, PATH_LEN)
     BYTES(variables, VARIABLES_LEN))
 
 /* A client's connection, which the sandbox is to serve from now on. */

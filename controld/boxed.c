@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "clock.h"
 #include "controld.h"
@@ -240,11 +241,16 @@ boxed_new(struct client *cl, struct request *rq, const char *name,
 	struct session	*se;
 	struct waiter	*wt;
 	char		 made[NAME_LEN + 1];
+	int		 fd;
 
 	if (run_room(rq) == -1)
 		return -1;
-	if ((wt = waiter_new(cl, WAIT_START, &rq->rq_id)) == NULL)
+	if ((fd = dup(cl->cl_fd)) == -1)
+		return request_fail(rq, CODE_BUSY, "no free descriptor");
+	if ((wt = waiter_new(cl, WAIT_START, &rq->rq_id)) == NULL) {
+		close(fd);
 		return 0;
+	}
 	run_make_name("s", made, sizeof(made));
 	se = session_start(SESSION_SANDBOX, *name != '\0' ? name : made,
 	    wi->wi_policy, cl);
@@ -252,10 +258,10 @@ boxed_new(struct client *cl, struct request *rq, const char *name,
 	boxed_describe(&se->se_boxed, wi);
 	waiter_queue(wt, &se->se_starters);
 	session_expire(se, wi->wi_deadline);
-	ipc_send(child_parent, -1, SANDBOX_ASK, sandbox_ask,
+	ipc_send(child_parent, fd, SANDBOX_ASK, sandbox_ask,
 	    .number = se->se_number, .session = se->se_name,
 	    .policy = se->se_policy, .sandbox = se->se_boxed.bx_name,
-	    .uid = cl->cl_uid, .gid = cl->cl_gid, .cwd = wi->wi_cwd,
+	    .cwd = wi->wi_cwd,
 	    .variables = { wi->wi_variables, wi->wi_variableslen });
 	return 0;
 }

@@ -103,7 +103,7 @@ box_on_overdue(evutil_socket_t fd, short what, void *arg)
  * a new pair is in *engine; NULL and errno if there is none.
  */
 struct box *
-box_new(const struct msg_sandbox_ask *ma, int *engine)
+box_new(const struct msg_sandbox_ask *ma, const struct peer *pe, int *engine)
 {
 	struct box	*bo;
 	int		 sv[2];
@@ -125,8 +125,8 @@ box_new(const struct msg_sandbox_ask *ma, int *engine)
 	strlcpy(bo->bo_spec.bs_sandbox, ma->sandbox,
 	    sizeof(bo->bo_spec.bs_sandbox));
 	strlcpy(bo->bo_spec.bs_cwd, ma->cwd, sizeof(bo->bo_spec.bs_cwd));
-	bo->bo_spec.bs_uid = ma->uid;
-	bo->bo_spec.bs_gid = ma->gid;
+	bo->bo_spec.bs_uid = pe->pe_uid;
+	bo->bo_spec.bs_gid = pe->pe_gid;
 	evtimer_assign(&bo->bo_overdue, d.d_base, box_on_overdue, bo);
 	TAILQ_INIT(&bo->bo_served);
 	TAILQ_INSERT_TAIL(&boxes, bo, bo_entry);

@@ -178,7 +178,9 @@ struct box_spec {
 	char			*bs_variables;	/* a NUL behind each */
 	size_t			 bs_variableslen;
 };
-struct box	*box_new(const struct msg_sandbox_ask *, int *);
+struct peer;
+struct box	*box_new(const struct msg_sandbox_ask *, const struct peer *,
+		    int *);
 int		 box_start(struct box *, struct session *, struct why *);
 bool		 box_serves(const struct box *);
 void		 box_attach(struct box *, int);
@@ -297,6 +299,7 @@ struct peer {
 	uid_t	 pe_uid;
 	gid_t	 pe_gid;
 };
+bool		 peer_who(int, struct peer *);
 bool		 peer_welcome(int, struct peer *);
 
 /* notify.c */

@@ -121,6 +121,21 @@ peer_doubt(int fd, const struct ucred *cred)
 	return why;
 }
 
+/* Whose connection it is, by the kernel's word. */
+bool
+peer_who(int fd, struct peer *pe)
+{
+	struct ucred	 cred;
+	socklen_t	 len = sizeof(cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == -1 ||
+	    cred.pid <= 0)
+		return false;
+	pe->pe_uid = cred.uid;
+	pe->pe_gid = cred.gid;
+	return true;
+}
+
 /* Who it is, if it is welcome. */
 bool
 peer_welcome(int fd, struct peer *pe)

@@ -467,8 +467,14 @@ parent_controld_sandbox_ask(struct ipc *ip, const union msg *m)
 	struct box			*bo;
 	const char			*why;
 	char				*names;
-	int				 fd;
+	struct peer			 client;
+	int				 fd = ipc_take_fd(ip);
+	bool				 known;
 
+	/* Nobody who has taken controld over becomes another user by it. */
+	known = fd != -1 && peer_who(fd, &client);
+	if (fd != -1)
+		close(fd);
 	if (ma->number == 0 || beyond > CONF_SESSIONS_MAX ||
 	    (*ma->cwd != '\0' && *ma->cwd != '/') ||
 	    (names = variables_names(&ma->variables)) == NULL)
@@ -476,8 +482,9 @@ parent_controld_sandbox_ask(struct ipc *ip, const union msg *m)
 		    ma->number, ma->cwd, beyond);
 	if (se != NULL && se->se_policy[0] != '\0')
 		session_free(se);
-	if ((why = session_fault(ma->session, ma->policy)) != NULL ||
-	    (bo = box_new(ma, &fd)) == NULL) {
+	why = !known ? "whose client that is cannot be told" :
+	    session_fault(ma->session, ma->policy);
+	if (why != NULL || (bo = box_new(ma, &client, &fd)) == NULL) {
 		session_refuse(ip, ma->number, why != NULL ? why :
 		    strerror(errno));
 		free(names);

@@ -130,7 +130,7 @@ hands_wait(void)
 	return least;
 }
 
-/* One turn of everything; whether a client was refused in it. */
+/* Serve every connection once; 1 if a client was refused. */
 static int
 hands_turn(void)
 {

@@ -15,7 +15,7 @@
 #include "../box.h"
 #include "op.h"
 
-/* One that was freed stays until the turn is over: it may be due in it. */
+/* A freed watch stays until the turn is over: it may be due in it. */
 struct watch {
 	TAILQ_ENTRY(watch)	 wa_entry;
 	int			 wa_fd;		/* -1: freed */

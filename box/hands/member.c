@@ -64,7 +64,7 @@ member_set(const struct member *mb, const struct jsonr *jr, void *to)
 	}
 }
 
-/* What stands where nothing was said; pointers are NULL already. */
+/* Default of a member that was not given; pointers are NULL already. */
 static void
 member_preset(const struct member *mb, void *to)
 {

@@ -253,7 +253,7 @@ exec_ready(void *arg)
 		exec_hear(rq, &wm);
 		return;
 	}
-	/* It has ended without a word: by a command that killed it. */
+	/* The supervisor was killed by its command. */
 	exec_hang_up(ex);
 	if (ex->ex_why != NULL)
 		exec_ended(rq);
@@ -352,7 +352,7 @@ exec_data(struct request *rq, const uint8_t *data, size_t len)
 {
 	struct op_exec	*ex = rq->rq_state;
 
-	/* What is sent to a command that has no input is dropped. */
+	/* Input of a command that takes none is dropped. */
 	if (ex->ex_input == -1)
 		request_eat(rq, len);
 	else

@@ -76,7 +76,7 @@ read_slice(struct request *rq)
 	return n > 0 && request_room(rq) > 0;
 }
 
-/* What fits into one slice is over in one turn. */
+/* A file that fits into one slice is read in one turn. */
 static void
 read_step(struct request *rq)
 {
@@ -175,7 +175,7 @@ write_step(struct request *rq)
 	write_settle(rq, replace_copy(&wr->wr_file));
 }
 
-/* What has begun to be written over can only go on. */
+/* A file that is written in place can only be finished. */
 static void
 write_cancel(struct request *rq)
 {

@@ -161,7 +161,7 @@ glob_item(struct request *rq, int is_dir)
 	request_item(rq, w);
 }
 
-/* What a name is, by itself; DT_UNKNOWN if it is not there. */
+/* Type of a name, links not followed; DT_UNKNOWN if it is missing. */
 static unsigned char
 glob_type(const struct op_glob *gl, unsigned char type)
 {

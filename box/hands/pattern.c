@@ -305,7 +305,7 @@ brace_part(const char *p, const char *end)
 	return p;
 }
 
-/* One level deeper for each brace; the text bounds them. */
+/* Recurse once for each brace; the text's length bounds that. */
 static int
 pattern_expand(struct pattern *pt, const char *text)
 {

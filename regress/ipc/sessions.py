@@ -102,6 +102,24 @@ def far_beyond():
                          rf"{MARGIN + 1} beyond the limit", d.log()), d.log()
 
 
+@cases.case
+def a_client_that_is_none():
+    """Who a sandbox is for is seen by the parent, and not told: without the
+    connection of a client there is none."""
+    with Taken() as d:
+        ends = os.pipe()
+        try:
+            d.controld.send("SANDBOX_ASK", ends[0], number=7, session="s7",
+                            policy="one", sandbox="", cwd="/",
+                            variables=b"")
+            refused = d.told()
+        finally:
+            for end in ends:
+                os.close(end)
+        assert (refused.number, refused.ok) == (7, 0), refused
+        assert "cannot be told" in refused.text, refused
+
+
 if __name__ == "__main__":
     relay = mount_standin(STANDIN, "controld")
     cases.main()
