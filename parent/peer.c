@@ -121,13 +121,15 @@ peer_doubt(int fd, const struct ucred *cred)
 	return why;
 }
 
-/* Whose connection it is, by the kernel's word. */
+/* Whose connection it is, by the kernel's word; nobody's if that is false. */
 bool
 peer_who(int fd, struct peer *pe)
 {
 	struct ucred	 cred;
 	socklen_t	 len = sizeof(cred);
 
+	pe->pe_uid = (uid_t)-1;
+	pe->pe_gid = (gid_t)-1;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == -1 ||
 	    cred.pid <= 0)
 		return false;

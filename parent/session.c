@@ -472,7 +472,7 @@ parent_controld_sandbox_ask(struct ipc *ip, const union msg *m)
 	bool				 known;
 
 	/* Nobody who has taken controld over becomes another user by it. */
-	known = fd != -1 && peer_who(fd, &client);
+	known = peer_who(fd, &client);
 	if (fd != -1)
 		close(fd);
 	if (ma->number == 0 || beyond > CONF_SESSIONS_MAX ||
