@@ -86,7 +86,7 @@ struct box {
 	struct box_listener	 bx_listeners[BOX_LISTENERS];
 	size_t			 bx_nlisteners;
 	int			 bx_trust[TRUST_KIND_MAX];
-	char			 bx_session[NAME_LEN + 1];
+	char			 bx_session[SESSION_LEN + 1];
 	sigset_t		 bx_mask;	/* as the caller left it */
 	int			 bx_stdio[BOX_STDIO]; /* -1: as we have it */
 	struct relay		*bx_relays[BOX_STDIO];

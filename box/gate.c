@@ -87,8 +87,8 @@ gate_go(struct box *bx, const char *session)
 	const char	*why;
 	size_t		 i;
 
-	if ((why = name_error(session)) != NULL)
-		errx(BOX_FAILED, "the gate sent a session's name: %s", why);
+	if ((why = name_session_error(session)) != NULL)
+		errx(BOX_FAILED, "the gate sent a session id: %s", why);
 	for (i = 0; i < TRUST_KIND_MAX; i++)
 		if (bx->bx_trust[i] == -1)
 			errx(BOX_FAILED, "the gate sent no trust file %zu", i);

@@ -22,7 +22,7 @@
 
 struct event_base	*child_base;
 struct ipc		*child_parent;
-char			 child_session[NAME_LEN + 1];
+char			 child_session[SESSION_LEN + 1];
 
 static const struct child	*self;
 static uint64_t			 life;		/* of the daemon */

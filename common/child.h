@@ -37,7 +37,7 @@ struct child {
 
 extern struct event_base	*child_base;
 extern struct ipc		*child_parent;
-extern char			 child_session[NAME_LEN + 1];	/* engines */
+extern char		 child_session[SESSION_LEN + 1];	/* engines */
 
 /*
  * A request is known by the life of the daemon, the instance of its engine and

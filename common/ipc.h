@@ -43,7 +43,7 @@ struct ipc {
 	const ipc_handler	*ip_handlers;	/* MSG_MAX of them */
 	struct imsg		 ip_imsg;	/* being handled */
 	char			 ip_why[256];	/* of ipc_bad() */
-	char			 ip_name[NAME_LEN + 16];	/* for logs */
+	char			 ip_name[SESSION_LEN + 16];	/* for logs */
 	/*
 	 * How long a peer that has just been heard is not listened to, for
 	 * one that says much and expects no answer.  0: it always is.

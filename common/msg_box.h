@@ -18,4 +18,4 @@ MSG(BOX_TRUST, box_trust, R_ENGINE, R_BOX, FD_MUST, S_OPEN)
 FIELDS(box_trust, U8(kind))
 
 MSG(BOX_GO, box_go, R_ENGINE, R_BOX, FD_NEVER, S_OPEN)
-FIELDS(box_go, STR(session, NAME_LEN))
+FIELDS(box_go, STR(session, SESSION_LEN))

@@ -13,11 +13,11 @@
  */
 MSG(BOOT, boot, R_PARENT, R_CHILDREN, FD_NEVER, S_BOOT)
 FIELDS(boot, STR(version, NAME_LEN) U8(role) U8(log_level) U8(log_marks)
-    U32(uid) U32(gid) U64(life) STR(chroot, PATH_LEN) STR(session, NAME_LEN))
+    U32(uid) U32(gid) U64(life) STR(chroot, PATH_LEN) STR(session, SESSION_LEN))
 
 /* The other end of a pair.  Session and instance name an engine. */
 MSG(CHANNEL, channel, R_PARENT, R_CHILDREN, FD_MUST, S_UP)
-FIELDS(channel, U8(peer) U32(instance) STR(session, NAME_LEN)
+FIELDS(channel, U8(peer) U32(instance) STR(session, SESSION_LEN)
     STR(policy, NAME_LEN))
 
 MSG(LOG_LEVEL, log_level, R_PARENT, R_CHILDREN, FD_NEVER, S_UP)

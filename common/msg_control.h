@@ -8,7 +8,7 @@
 MSG(STATUS_ASK, cookie, R_CONTROLD, R_PARENT, FD_NEVER, S_WORK)
 
 MSG(STATUS_PROC, status_proc, R_PARENT, R_CONTROLD, FD_NEVER, S_WORK)
-FIELDS(status_proc, U32(cookie) U8(role) U32(pid) STR(session, NAME_LEN))
+FIELDS(status_proc, U32(cookie) U8(role) U32(pid) STR(session, SESSION_LEN))
 
 MSG(STATUS_END, status_end, R_PARENT, R_CONTROLD, FD_NEVER, S_WORK)
 FIELDS(status_end, U32(cookie) U64(generation) U64(started) U8(privileged)
@@ -32,7 +32,7 @@ FIELDS(peer_answer, U32(cookie) U8(welcome) U32(uid) U32(gid))
 
 /* An empty session means all of them; kinds is a set of 1 << record kind. */
 MSG(FOLLOW_ASK, follow, R_CONTROLD, R_PARENT, FD_MUST, S_WORK)
-FIELDS(follow, U32(kinds) STR(session, NAME_LEN))
+FIELDS(follow, U32(kinds) STR(session, SESSION_LEN))
 
 MSG(FOLLOW, follow, R_PARENT, R_RECORDER, FD_MUST, S_WORK)
 MSG(AUDIT_ASK, cookie, R_CONTROLD, R_RECORDER, FD_NEVER, S_OPEN)
@@ -43,7 +43,7 @@ FIELDS(audit_status, U32(cookie) U64(seq) U32(followers) U8(full)
 
 /* What a session was refused: each REFUSAL with how often, then the sum. */
 MSG(REFUSALS_ASK, refusals_ask, R_CONTROLD, R_RECORDER, FD_NEVER, S_OPEN)
-FIELDS(refusals_ask, U32(cookie) STR(session, NAME_LEN))
+FIELDS(refusals_ask, U32(cookie) STR(session, SESSION_LEN))
 
 MSG(REFUSAL, refusal, R_RECORDER, R_CONTROLD, FD_NEVER, S_OPEN)
 FIELDS(refusal, U32(cookie) U64(count) STR(host, HOST_LEN)

@@ -12,9 +12,9 @@ MSG(STATE_ASK, cookie, R_CONTROLD, R_POLICYD, FD_NEVER, S_OPEN)
 
 /* Times are nanoseconds since the epoch, ca_end is in seconds. */
 MSG(STATE_SESSION, state_session, R_POLICYD, R_CONTROLD, FD_NEVER, S_OPEN)
-FIELDS(state_session, U32(cookie) STR(session, NAME_LEN) U8(state) U64(started)
-    U32(restarts) STR(ca, FINGERPRINT_LEN) U64(ca_since) U64(ca_end)
-    U32(ca_changes) U32(pending) U8(paused))
+FIELDS(state_session, U32(cookie) STR(session, SESSION_LEN) U8(state)
+    U64(started) U32(restarts) STR(ca, FINGERPRINT_LEN) U64(ca_since)
+    U64(ca_end) U32(ca_changes) U32(pending) U8(paused))
 
 MSG(STATE_DECIDER, state_decider, R_POLICYD, R_CONTROLD, FD_NEVER, S_OPEN)
 FIELDS(state_decider, U32(cookie) STR(name, NAME_LEN) U8(kind) U32(asked)
@@ -33,11 +33,11 @@ MSG(PENDING_CHANGED, version, R_POLICYD, R_CONTROLD, FD_NEVER, S_OPEN)
  * Without query, paths end before theirs.
  */
 MSG(LIST_ASK, list_ask, R_CONTROLD, R_POLICYD, FD_NEVER, S_OPEN)
-FIELDS(list_ask, U32(cookie) U8(kind) U8(query) STR(session, NAME_LEN))
+FIELDS(list_ask, U32(cookie) U8(kind) U8(query) STR(session, SESSION_LEN))
 
 /* redacted: so many bytes of the path are hidden. */
 MSG(LISTED_PENDING, listed_pending, R_POLICYD, R_CONTROLD, FD_NEVER, S_OPEN)
-FIELDS(listed_pending, U32(cookie) U32(id) STR(session, NAME_LEN)
+FIELDS(listed_pending, U32(cookie) U32(id) STR(session, SESSION_LEN)
     STR(decider, NAME_LEN) U32(rule) U8(scheme) U16(port) STR(host, HOST_LEN)
     STR(method, METHOD_LEN) STR(path, SHOWN_LEN) U8(truncated) U64(redacted)
     U64(waiting_ms) U64(left_ms))
@@ -47,11 +47,11 @@ FIELDS(listed_pending, U32(cookie) U32(id) STR(session, NAME_LEN)
  * class of size.  What has no end has the largest number left.
  */
 MSG(LISTED_ANSWER, listed_answer, R_POLICYD, R_CONTROLD, FD_NEVER, S_OPEN)
-FIELDS(listed_answer, U32(cookie) STR(session, NAME_LEN) STR(decider, NAME_LEN)
-    U32(rule) U8(whole) U8(scheme) U16(port) STR(host, HOST_LEN)
-    STR(method, METHOD_LEN) STR(path, SHOWN_LEN) U8(truncated) U64(redacted)
-    U8(size) U8(allow) STR(reason, PATH_LEN) U64(age_ms) U64(left_ms)
-    U32(left_uses))
+FIELDS(listed_answer, U32(cookie) STR(session, SESSION_LEN)
+    STR(decider, NAME_LEN) U32(rule) U8(whole) U8(scheme) U16(port)
+    STR(host, HOST_LEN) STR(method, METHOD_LEN) STR(path, SHOWN_LEN)
+    U8(truncated) U64(redacted) U8(size) U8(allow) STR(reason, PATH_LEN)
+    U64(age_ms) U64(left_ms) U32(left_uses))
 
 /* known: there is such a session.  more: so many had no room. */
 MSG(LIST_END, list_end, R_POLICYD, R_CONTROLD, FD_NEVER, S_OPEN)
@@ -64,15 +64,15 @@ FIELDS(pending_answer, U32(cookie) U32(id) U8(allow) U8(remember)
 
 /* No session means all, and so does no host. */
 MSG(CACHE_CLEAR, cache_clear, R_CONTROLD, R_POLICYD, FD_NEVER, S_OPEN)
-FIELDS(cache_clear, U32(cookie) STR(session, NAME_LEN) STR(host, HOST_LEN))
+FIELDS(cache_clear, U32(cookie) STR(session, SESSION_LEN) STR(host, HOST_LEN))
 
 MSG(CONTEXT_MESSAGE, context_message, R_CONTROLD, R_POLICYD, FD_NEVER, S_OPEN)
-FIELDS(context_message, U32(cookie) STR(session, NAME_LEN) STR(role, NAME_LEN)
-    STR(content, CONTENT_LEN) U8(truncated))
+FIELDS(context_message, U32(cookie) STR(session, SESSION_LEN)
+    STR(role, NAME_LEN) STR(content, CONTENT_LEN) U8(truncated))
 
 /* Names and values in turn, with a NUL behind each. */
 MSG(CONTEXT_METADATA, context_metadata, R_CONTROLD, R_POLICYD, FD_NEVER, S_OPEN)
-FIELDS(context_metadata, U32(cookie) STR(session, NAME_LEN)
+FIELDS(context_metadata, U32(cookie) STR(session, SESSION_LEN)
     BYTES(pairs, METADATA_LEN))
 
 /* count: 1 if an answer is remembered, answers cleared, messages kept. */

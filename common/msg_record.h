@@ -58,12 +58,12 @@ FIELDS(record_other, U8(kind) U64(at) U8(protocol) U16(port) STR(host, HOST_LEN)
  * said which variables its command has; the environment is their names.
  */
 MSG(RECORD_SESSION, record_session, R_POLICYD, R_RECORDER, FD_NEVER, S_OPEN)
-FIELDS(record_session, U8(kind) U64(at) STR(session, NAME_LEN)
+FIELDS(record_session, U8(kind) U64(at) STR(session, SESSION_LEN)
     STR(policy, NAME_LEN) STR(reason, PATH_LEN) STR(ca, FINGERPRINT_LEN)
     U8(told) STR(environment, ENVIRONMENT_LEN))
 
 /* A decider that did not decide, and what it was asked about. */
 MSG(RECORD_DECIDER, record_decider, R_POLICYD, R_RECORDER, FD_NEVER, S_OPEN)
-FIELDS(record_decider, U64(at) STR(session, NAME_LEN) STR(decider, NAME_LEN)
+FIELDS(record_decider, U64(at) STR(session, SESSION_LEN) STR(decider, NAME_LEN)
     STR(reason, NAME_LEN) STR(detail, PATH_LEN) U32(waited_ms) U8(scheme)
     U16(port) STR(host, HOST_LEN) STR(method, METHOD_LEN) STR(path, URL_LEN))

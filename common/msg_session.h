@@ -11,7 +11,7 @@
  * is their names.
  */
 MSG(SESSION_ASK, session_ask, R_CONTROLD, R_PARENT, FD_MUST, S_WORK)
-FIELDS(session_ask, U32(number) STR(session, NAME_LEN) STR(policy, NAME_LEN)
+FIELDS(session_ask, U32(number) STR(session, SESSION_LEN) STR(policy, NAME_LEN)
     U8(told) STR(environment, ENVIRONMENT_LEN))
 
 /*
@@ -21,7 +21,7 @@ FIELDS(session_ask, U32(number) STR(session, NAME_LEN) STR(policy, NAME_LEN)
  * has named, or "", and the variables come on top of the block's.
  */
 MSG(SANDBOX_ASK, sandbox_ask, R_CONTROLD, R_PARENT, FD_MUST, S_WORK)
-FIELDS(sandbox_ask, U32(number) STR(session, NAME_LEN) STR(policy, NAME_LEN)
+FIELDS(sandbox_ask, U32(number) STR(session, SESSION_LEN) STR(policy, NAME_LEN)
     STR(sandbox, NAME_LEN) STR(cwd, PATH_LEN)
     BYTES(variables, VARIABLES_LEN))
 

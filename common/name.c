@@ -5,6 +5,7 @@
  */
 
 #include <ctype.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "name.h"
@@ -13,7 +14,8 @@
 #define LETTER_DIGIT	"abcdefghijklmnopqrstuvwxyz" \
 			"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
-_Static_assert(NAME_LEN == 64, "the texts below say 64");
+_Static_assert(NAME_LEN == 64 && SESSION_LEN == 255,
+    "the texts below say 64 and 255");
 
 static int
 name_only(const char *name, const char *set)
@@ -34,6 +36,28 @@ name_error(const char *name)
 		return "names are not of dots alone";
 	if (name[0] == '-')
 		return "names do not begin with -";
+	return NULL;
+}
+
+const char *
+name_session_error(const char *id)
+{
+	static char	 why[96];
+	size_t		 len = strlen(id), i;
+
+	if (len == 0 || len > SESSION_LEN)
+		return "session ids have 1 to 255 bytes";
+	for (i = 0; i < len; i++)
+		if (id[i] < ' ' || id[i] > '~') {
+			snprintf(why, sizeof(why), "session ids are of "
+			    "printable ASCII characters, byte %zu is 0x%02x",
+			    i + 1, (unsigned char)id[i]);
+			return why;
+		}
+	if (id[0] == ' ' || id[len - 1] == ' ')
+		return "session ids do not begin or end with a space";
+	if (id[0] == '-')
+		return "session ids do not begin with -";
 	return NULL;
 }
 

@@ -36,7 +36,8 @@ enum role {
 			R_DECIDERD | R_K8SD)
 #define R_CHILDREN	(R_VOTERS | R_ENGINE)
 
-#define NAME_LEN	64	/* of a session, policy, decider, ... */
+#define NAME_LEN	64	/* of a policy, decider, fixed session, ... */
+#define SESSION_LEN	255	/* of a session id, see name.h */
 #define FINGERPRINT_LEN	64	/* of a CA: hexadecimal SHA-256 */
 #define HOST_LEN	253
 #define ADDRESS_LEN	64	/* printed, with a prefix length */

@@ -240,7 +240,7 @@ boxed_new(struct client *cl, struct request *rq, const char *name,
 {
 	struct session	*se;
 	struct waiter	*wt;
-	char		 made[NAME_LEN + 1];
+	char		 made[SESSION_LEN + 1];
 	int		 fd;
 
 	if (run_room(rq) == -1)

@@ -137,7 +137,7 @@ TAILQ_HEAD(waiters, waiter);
 struct session {
 	RB_ENTRY(session)	 se_entry;
 	enum session_kind	 se_kind;
-	char			 se_name[NAME_LEN + 1];
+	char			 se_name[SESSION_LEN + 1];
 	char			 se_policy[NAME_LEN + 1];
 	uint32_t		 se_number;	/* of a sandbox's; 0: fixed */
 	int			 se_starting;	/* the parent is asked */
@@ -243,7 +243,7 @@ struct request {
 	const char		*rq_stray;	/* not a field of it */
 	unsigned int		 rq_credit;	/* OP_ERRAND, OP_REFUSALS */
 	const char		*rq_code;
-	char			 rq_message[256];
+	char			 rq_message[512];
 	int			 rq_hangup;
 };
 
@@ -304,7 +304,7 @@ struct client {
 	struct waiters		 cl_waiters;
 	unsigned int		 cl_nwaiters;
 	uint32_t		 cl_kinds;	/* to follow */
-	char			 cl_session[NAME_LEN + 1];	/* to follow */
+	char			 cl_session[SESSION_LEN + 1];	/* follows */
 	uint32_t		 cl_number;	/* of the session to attach */
 };
 

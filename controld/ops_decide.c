@@ -204,7 +204,7 @@ controld_policyd_listed_answer(struct ipc *ip, const union msg *m)
 static void
 unknown_session(const char *name)
 {
-	char	 text[NAME_LEN + 32];
+	char	 text[SESSION_LEN + 32];
 
 	snprintf(text, sizeof(text), "there is no session %s", name);
 	answer_error(CODE_UNKNOWN_SESSION, text, strlen(text));

@@ -343,7 +343,14 @@ request_name(struct request *rq, const char *field, const char **name)
 int
 request_session(struct request *rq, const char **name)
 {
-	return request_name(rq, "session_id", name);
+	const char	*why;
+
+	*name = request_text(rq, "session_id");
+	if (request_has(rq, "session_id") &&
+	    (why = name_session_error(*name)) != NULL)
+		return request_fail(rq, CODE_BAD_REQUEST, "session_id: %s",
+		    why);
+	return 0;
 }
 
 int

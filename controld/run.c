@@ -136,7 +136,7 @@ run_start(struct client *cl, struct request *rq)
 	struct waiter	*wt;
 	uint64_t	 deadline;
 	const char	*policy;
-	char		 name[NAME_LEN + 1], names[ENVIRONMENT_LEN + 1];
+	char		 name[SESSION_LEN + 1], names[ENVIRONMENT_LEN + 1];
 	int		 fd;
 
 	if (run_name(rq, name, sizeof(name)) == -1 ||

@@ -16,7 +16,7 @@ struct proc {
 	TAILQ_ENTRY(proc)	 pr_entry;
 	enum role		 pr_role;
 	uint32_t		 pr_pid;
-	char			 pr_session[NAME_LEN + 1];
+	char			 pr_session[SESSION_LEN + 1];
 };
 TAILQ_HEAD(procs, proc);
 

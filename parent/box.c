@@ -195,7 +195,7 @@ box_on_word(evutil_socket_t fd, short what, void *arg)
 static const char *
 box_log_name(const struct box *bo)
 {
-	static char	 name[NAME_LEN + 16];
+	static char	 name[SESSION_LEN + 16];
 
 	snprintf(name, sizeof(name), "sandbox: %s", bo->bo_session->se_name);
 	return name;

@@ -22,7 +22,7 @@
 
 struct logpipe {
 	struct event	 lp_ev;
-	char		 lp_name[NAME_LEN + 16];
+	char		 lp_name[SESSION_LEN + 16];
 	char		 lp_line[LOG_LINE_MAX];
 	size_t		 lp_len;
 	unsigned int	 lp_left;	/* lines; 0: no limit, 1: no more */

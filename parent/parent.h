@@ -47,7 +47,7 @@ struct proc {
 	bool			 pr_voted;	/* on that */
 	bool			 pr_weighs;	/* an engine without session */
 	bool			 pr_ends;	/* its sandbox has ended */
-	char			 pr_name[NAME_LEN + 16];
+	char			 pr_name[SESSION_LEN + 16];
 	struct event		 pr_deadline;
 };
 TAILQ_HEAD(procs, proc);
@@ -59,7 +59,7 @@ TAILQ_HEAD(procs, proc);
  */
 struct session {
 	TAILQ_ENTRY(session)	 se_entry;
-	char			 se_name[NAME_LEN + 1];
+	char			 se_name[SESSION_LEN + 1];
 	char			 se_policy[NAME_LEN + 1];	/* "": fixed */
 	int			 se_box;	/* for the engine, or -1 */
 	struct box		*se_boxed;	/* that we make, or NULL */

@@ -148,7 +148,7 @@ parent_child_gone(struct ipc *ip, const char *why)
 static void
 proc_exec(enum role role, const char *title, int channel, int errfd)
 {
-	char	 path[PATH_LEN], arg0[NAME_LEN + 32];
+	char	 path[PATH_LEN], arg0[SESSION_LEN + 32];
 	char	*argv[] = { arg0, NULL }, *envp[] = { NULL };
 	int	 null;
 

@@ -354,7 +354,7 @@ session_fault(const char *name, const char *policy)
 {
 	const char	*why;
 
-	if ((why = name_error(name)) != NULL)
+	if ((why = name_session_error(name)) != NULL)
 		return why;
 	if (session_find(name) != NULL)
 		return "there is such a session already";

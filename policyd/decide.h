@@ -40,7 +40,7 @@ RB_HEAD(leaders, pending);
 
 struct breaker {
 	unsigned int		 br_failures;	/* in a row */
-	char			 br_session[NAME_LEN + 1]; /* whose, "": many */
+	char			 br_session[SESSION_LEN + 1];	/* "": many */
 	uint64_t		 br_wait_ms;	/* 0: closed */
 	uint64_t		 br_until;	/* then one may be asked */
 	int			 br_probing;	/* one is being asked */

@@ -81,7 +81,7 @@ enum session_kind {
 struct session {
 	RB_ENTRY(session)	 se_entry;
 	enum session_kind	 se_kind;
-	char			 se_name[NAME_LEN + 1];
+	char			 se_name[SESSION_LEN + 1];
 	char			 se_policy[NAME_LEN + 1];
 	const struct policy	*se_rules;	/* in force; NULL: none yet */
 	enum session_state	 se_state;

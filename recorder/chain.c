@@ -33,8 +33,9 @@
 #define CLOSE_LEN	(sizeof(",\"prev\":\"\"}\n") - 1 + HASH_HEX)
 
 /* Only a final record, with heads and bodies, can say more than this. */
-_Static_assert(JSONW_ESCAPED(3 * NAME_LEN + HOST_LEN + METHOD_LEN + URL_LEN +
-    PATH_LEN) + LINE_WORDS <= LINE_LEN_MAX, "a line has room for any record");
+_Static_assert(JSONW_ESCAPED(SESSION_LEN + 2 * NAME_LEN + HOST_LEN +
+    METHOD_LEN + URL_LEN + PATH_LEN) + LINE_WORDS <= LINE_LEN_MAX,
+    "a line has room for any record");
 
 /* A gap: two hashes, five numbers, and words of ours that hardly differ. */
 _Static_assert(2 * HASH_HEX + 5 * JSONW_DIGITS + TIME_LEN +

@@ -27,7 +27,7 @@ struct follower {
 	TAILQ_ENTRY(follower)	 fo_entry;
 	int			 fo_fd;
 	uint32_t		 fo_kinds;	/* set of 1 << record kind */
-	char			 fo_session[NAME_LEN + 1];
+	char			 fo_session[SESSION_LEN + 1];
 	struct evbuffer		*fo_queue;
 	struct event		 fo_rev;
 	struct event		 fo_wev;

@@ -23,7 +23,7 @@
 #define HEAD_CUT	8192	/* of each head that is longer */
 #define HEAD_CUT_MAX	(JSONW_ESCAPED(HEAD_CUT) + \
 	FIELDS_MAX * (sizeof(",\"\":\"[redacted]\"") - 1))
-#define IDENTITY_MAX	JSONW_ESCAPED(NAME_LEN + HOST_LEN + METHOD_LEN + \
+#define IDENTITY_MAX	JSONW_ESCAPED(SESSION_LEN + HOST_LEN + METHOD_LEN + \
 	URL_LEN)
 #define END_MAX		(JSONW_ESCAPED(ADDRESS_LEN + PATH_LEN + NAME_LEN + \
 	SAID_LEN) + LINE_WORDS)
@@ -53,8 +53,8 @@ static const struct {
 	[CUT_ALL] = { 0, SHORT_TEXT, HOST_LEN, NAME_LEN, SHORT_TEXT },
 };
 
-/* Session, host, method and path; a session's name needs no escapes. */
-#define SHORT_IDENTITY	(NAME_LEN + HOST_LEN + NAME_LEN + SHORT_TEXT)
+/* Session, in which only quotes and backslashes need an escape; the place. */
+#define SHORT_IDENTITY	(2 * SESSION_LEN + HOST_LEN + NAME_LEN + SHORT_TEXT)
 #define SHORT_WORDS	512	/* our own, with numbers and a hash */
 #define SHORT_OUTCOME	704	/* of a final record, beside these */
 

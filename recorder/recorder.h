@@ -39,8 +39,8 @@
  * Each may have to be preceded by a gap.
  */
 #define ROOM_GAP		512
-#define ROOM_STATION		(1088 + ROOM_GAP)	/* opened, allowed */
-#define ROOM_FINAL		(1984 + ROOM_GAP)
+#define ROOM_STATION		(1536 + ROOM_GAP)	/* opened, allowed */
+#define ROOM_FINAL		(2432 + ROOM_GAP)
 #define ROOM_REQUEST		(2 * ROOM_STATION + ROOM_FINAL)
 
 #define FOLLOWERS_MAX		64
@@ -232,7 +232,7 @@ void		 blob_set(struct blob *, const void *, size_t);
 struct engine {
 	TAILQ_ENTRY(engine)	 en_entry;
 	struct ipc		*en_ipc;
-	char			 en_session[NAME_LEN + 1];
+	char			 en_session[SESSION_LEN + 1];
 	char			 en_policy[NAME_LEN + 1];	/* at first */
 	uint32_t		 en_instance;
 	char			 en_prefix[REQUEST_PREFIX_LEN + 1];

@@ -22,7 +22,7 @@ struct place {
 
 struct sum {
 	TAILQ_ENTRY(sum)	 su_entry;
-	char			 su_session[NAME_LEN + 1];
+	char			 su_session[SESSION_LEN + 1];
 	uint64_t		 su_total;
 	size_t			 su_nplaces;
 	struct place		 su_places[REFUSALS_TOLD];

@@ -19,6 +19,7 @@
 static struct {
 	const char	*from;
 	const char	*to;
+	const char	*session;	/* of -n, or NULL */
 	int		 recursive;
 } options;
 
@@ -35,9 +36,10 @@ static const struct token t_cp[] = {
 static void
 cp_option(int ch, const char *arg)
 {
-	(void)ch;
-	(void)arg;
-	options.recursive = 1;
+	if (ch == 'n')
+		options.session = arg;
+	else
+		options.recursive = 1;
 }
 
 /* ---- for both directions ------------------------------------------------- */
@@ -105,18 +107,23 @@ path_join(char *to, size_t size, const char *dir, const char *name, size_t len)
 
 /*
  * The path in "SESSION:path", and the session, which is to be freed; NULL if
- * this is a path here.
+ * this is a path here.  An id may have colons and slashes itself: then -n has
+ * it, and none stands before the colon.
  */
 static const char *
 split(const char *operand, char **session)
 {
 	size_t	len = strcspn(operand, ":/");
 
-	if (operand[len] != ':' || len == 0)
+	if (operand[len] != ':' || (len == 0) != (options.session != NULL))
 		return NULL;
-	if ((*session = strndup(operand, len)) == NULL)
+	if (len == 0)
+		*session = strdup(options.session);
+	else
+		*session = strndup(operand, len);
+	if (*session == NULL)
 		err(EXIT_NO_DAEMON, NULL);
-	if (name_error(*session) == NULL)
+	if (name_session_error(*session) == NULL)
 		return operand[len + 1] == '\0' ? "." : operand + len + 1;
 	free(*session);
 	*session = NULL;
@@ -150,8 +157,9 @@ cp_run(const struct invocation *in)
 	const char	*to = split(options.to, &other);
 
 	if ((from == NULL) == (to == NULL)) {
-		warnx("cp: %s of the two is in a sandbox, as SESSION:PATH",
-		    from == NULL ? "neither" : "not one but each");
+		warnx("cp: %s of the two is in a sandbox, as %s:PATH",
+		    from == NULL ? "neither" : "not one but each",
+		    options.session == NULL ? "SESSION" : "-n SESSION");
 		free(session);
 		free(other);
 		return EXIT_USAGE;
@@ -172,11 +180,11 @@ cp_run(const struct invocation *in)
 
 const struct command command_cp = {
 	.co_name = "cp",
-	.co_synopsis = "cp [-r] FROM TO",
-	.co_help = "copy files; one is SESSION:PATH",
+	.co_synopsis = "cp [-r] [-n SESSION] FROM TO",
+	.co_help = "copy files; one is SESSION:PATH, or :PATH",
 	.co_tokens = t_cp,
 	.co_run = cp_run,
 	.co_op = "session.attach",
-	.co_options = "r",
+	.co_options = "n:r",
 	.co_option = cp_option,
 };

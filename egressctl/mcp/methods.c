@@ -57,7 +57,8 @@ add_instructions(struct server *sv, cJSON *result)
 
 	fp = must(open_memstream(&buf, &len));
 	fprintf(fp, "The tools of this server work inside the sandbox of the "
-	    "session %s, where relative paths begin at ", sv->sv_session);
+	    "session \"%s\", where relative paths begin at ",
+	    sv->sv_session);
 	text_put(fp, cwd == NULL ? "/" : cwd);
 	fputs(". Nothing that they do touches the machine outside. The "
 	    "sandbox's network leads through a gate (egressd) that lets pass "

@@ -51,7 +51,7 @@ static struct {
 	char		 engine[16];	/* box's end of the pair, for argv */
 	struct client	 client;
 	struct private	 private;
-	char		 session[NAME_LEN + 1];
+	char		 session[SESSION_LEN + 1];
 } run;
 
 static void __attribute__((__noreturn__))
@@ -169,7 +169,7 @@ take_option(struct invocation *in, int ch)
 		take_mount(optarg);
 		break;
 	case 'n':
-		if ((why = name_error(optarg)) != NULL)
+		if ((why = name_session_error(optarg)) != NULL)
 			errx(EXIT_NO_RUN, "-n %s: %s", optarg, why);
 		run.name = optarg;
 		break;

@@ -112,10 +112,16 @@ start_ask(cJSON *request)
 		add_variable(env, options.variables.li_words[i]);
 }
 
+/* For scripts: an id is printable, and a backslash in it is not doubled. */
 static void
 start_put(const cJSON *answer)
 {
-	json_put(stdout, json_get(answer, "session_id"));
+	const char	*id = json_string(answer, "session_id");
+
+	if (id != NULL && name_session_error(id) == NULL)
+		fputs(id, stdout);
+	else
+		json_put(stdout, json_get(answer, "session_id"));
 	putchar('\n');
 	fflush(stdout);
 }

@@ -66,7 +66,7 @@ take_fields(struct request *rq)
 	    request_kinds(rq, &kinds) == -1)
 		return -1;
 	REQUIRE(strlen(role) <= NAME_LEN);
-	REQUIRE(strlen(session) <= NAME_LEN && strlen(policy) <= NAME_LEN);
+	REQUIRE(strlen(session) <= SESSION_LEN && strlen(policy) <= NAME_LEN);
 	REQUIRE(kinds != 0 && kinds < 1U << RECORD_KIND_MAX);
 	return 0;
 }

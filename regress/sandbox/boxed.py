@@ -176,7 +176,7 @@ def names_of_others():
         same(code(client, "session.start", sandbox="nope"),
              "unknown_sandbox")
         same(code(client, "session.start", policy="nope"), "unknown_policy")
-        same(code(client, "session.start", session_id="a/b"), "bad_session")
+        same(code(client, "session.start", session_id="a/b "), "bad_session")
         same(code(client, "session.stop", session_id="nope"),
              "unknown_session")
         same(code(client, "session.stop", session_id="fixed"),

@@ -230,12 +230,13 @@ def nobody_waits_for_it():
 @cases.case
 def bad_names():
     with connect() as client, Box() as box:
-        for name in ("", "a b", "a/b", "x" * 65, "ä", ".", "..", "...", "-",
-                     "-x", "../x", "/", "a\x7f", "a\u200b", "\ufeffa"):
+        for name in ("", " ", " a", "a ", "x" * 256, "ä", "-", "-x",
+                     "a\x7f", "a\tb", "a\n", "a\u200b", "\ufeffa"):
             same(client.code("session.start", box.fd, session_id=name),
                  "bad_session")
-        same(client.ask("session.start", box.fd, session_id="..")["error"]
-             ["message"], "session_id: names are not of dots alone")
+        same(client.ask("session.start", box.fd, session_id="a\nb")["error"]
+             ["message"], "session_id: session ids are of printable ASCII "
+             "characters, byte 2 is 0x0a")
         same(client.code("session.start", box.fd, policy="no"),
              "unknown_policy")
         same(client.code("session.start", box.fd, policy="a b"),

@@ -23,7 +23,7 @@ enum { PATH = 1, ASKED = 2, ANSWERED = 4, SENT = 8, GOT = 16, ALL = 31 };
 
 static char	 bytes[BODY_MAX], heads[2][FIELDS_LEN];
 static char	 names[HOST_LEN + METHOD_LEN + URL_LEN + 3];
-static char	 session[NAME_LEN + 1], reason[PATH_LEN + 1];
+static char	 session[SESSION_LEN + 1], reason[PATH_LEN + 1];
 static char	 text[4 * LINE_LEN_MAX];
 static int	 file = -1;
 
@@ -68,7 +68,7 @@ setup(int byte)
 	open_file();
 	memset(bytes, byte, sizeof(bytes));
 	memset(heads, byte, sizeof(heads));
-	memset(session, byte, NAME_LEN);
+	memset(session, byte, SESSION_LEN);
 	memset(reason, byte, PATH_LEN);
 	for (i = 0; i < 2; i++)
 		for (j = 0; j < 256; j++) {
@@ -213,8 +213,8 @@ TEST(any_fits)
 TEST(words)
 {
 	const char	*line;
-	size_t		 texts = 2 * NAME_LEN + HOST_LEN + METHOD_LEN +
-	    URL_LEN + ADDRESS_LEN + PATH_LEN;
+	size_t		 texts = SESSION_LEN + NAME_LEN + HOST_LEN +
+	    METHOD_LEN + URL_LEN + ADDRESS_LEN + PATH_LEN;
 
 	setup(0xff);
 	final_of(0xff, URL_LEN, 0, PATH);

@@ -205,7 +205,7 @@ TEST(level)
 static int
 take_session(const char *name)
 {
-	char		 line[256];
+	char		 line[512];
 	const char	*got;
 
 	snprintf(line, sizeof(line), "{\"op\":\"x\",\"session_id\":\"%s\"}",
@@ -216,27 +216,31 @@ take_session(const char *name)
 
 TEST(session)
 {
-	char		 name[NAME_LEN + 2];
+	char		 name[SESSION_LEN + 2];
 	const char	*got;
 
 	CHECK_INT(parse_whole("{\"op\":\"x\"}"), 0);
 	CHECK_INT(request_session(&rq, &got), 0);
 	CHECK_STR(got, "");
 	memset(name, 'a', sizeof(name));
-	name[NAME_LEN] = '\0';
+	name[SESSION_LEN] = '\0';
 	CHECK_INT(take_session(name), 0);
-	name[NAME_LEN] = 'a';
-	name[NAME_LEN + 1] = '\0';
+	name[SESSION_LEN] = 'a';
+	name[SESSION_LEN + 1] = '\0';
 	CHECK_INT(take_session(name), -1);
 	CHECK_INT(take_session("job-42.A_b"), 0);
 	CHECK_INT(take_session(""), -1);
-	CHECK_INT(take_session("a/b"), -1);
-	CHECK_INT(take_session("a b"), -1);
+	CHECK_INT(take_session("team/x:1 %s 'a' \\\"b\\\" $(c) \\\\d"), 0);
+	CHECK_INT(take_session("../~"), 0);
+	CHECK_INT(take_session(" a"), -1);
+	CHECK_INT(take_session("a "), -1);
 	CHECK_INT(take_session("\303\244"), -1);
-	CHECK_INT(take_session("a\\n"), -1);
-	CHECK_INT(take_session("."), -1);
-	CHECK_INT(take_session(".."), -1);
-	CHECK_INT(take_session(".x"), 0);
+	CHECK_STR(rq.rq_message, "session_id: session ids are of printable "
+	    "ASCII characters, byte 1 is 0xc3");
+	CHECK_INT(take_session("ab\\n"), -1);
+	CHECK_STR(rq.rq_message, "session_id: session ids are of printable "
+	    "ASCII characters, byte 3 is 0x0a");
+	CHECK_INT(take_session("a\177"), -1);
 	CHECK_INT(take_session("-"), -1);
 	CHECK_INT(take_session("-x"), -1);
 	CHECK_INT(take_session("a\342\200\213"), -1);

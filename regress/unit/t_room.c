@@ -239,7 +239,7 @@ TEST(shortest_records)
 	setup();
 	disk_end = ROOM_REQUEST + OTHERS;
 	CHECK_INT(room_take(1), 1);
-	memset(en.en_session, 's', NAME_LEN);
+	memset(en.en_session, '"', SESSION_LEN);
 	memset(reason, 0xff, PATH_LEN);
 	fill_request(&rq);
 	lose();

@@ -125,7 +125,7 @@ refuse_answer(struct exchange *ex, int status, const char *reason)
 {
 	struct h1_field		 extra[3];
 	struct h1_out_response	 os = { .os_status = status };
-	char			 body[2048], decision[96], phrase[160];
+	char			 body[4096], decision[96], phrase[160];
 	char			 id[REQUEST_PREFIX_LEN + JSONW_DIGITS + 1];
 	const char		*type = ex->ex_text ? "text/plain" :
 	    "application/json";
