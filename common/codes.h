@@ -29,6 +29,23 @@
 #define CODE_UNKNOWN_POLICY	"unknown_policy"
 #define CODE_UNKNOWN_SESSION	"unknown_session"
 
+/* Pods, and the cluster that they are in. */
+#define CODE_BAD_HEARTBEAT	"bad_heartbeat"
+#define CODE_CLUSTER_REFUSED	"cluster_refused"
+#define CODE_CLUSTER_UNREACHABLE "cluster_unreachable"
+#define CODE_DELETE_TIMEOUT	"delete_timeout"
+#define CODE_FOLLOWED_ELSEWHERE	"followed_elsewhere"
+#define CODE_FOREIGN_POD	"foreign_pod"
+#define CODE_POD_DIFFERS	"pod_differs"
+#define CODE_POD_FAILED		"pod_failed"
+#define CODE_READY_TIMEOUT	"ready_timeout"
+#define CODE_REMOTE_ERROR	"remote_error"
+#define CODE_STALE_POD		"stale_pod"
+#define CODE_UNEXPECTED_PHASE	"unexpected_phase"
+#define CODE_UNKNOWN_CLUSTER	"unknown_cluster"
+#define CODE_UNKNOWN_POD	"unknown_pod"
+#define CODE_WORKSPACE_SOURCE	"workspace_source"
+
 /* The daemon: it will not now, or cannot. */
 #define CODE_BAD_CONFIGURATION	"bad_configuration"
 #define CODE_BUSY		"busy"

@@ -28,6 +28,7 @@ FIELDS(log_level, U8(level))
 #include "msg_decide.h"
 #include "msg_open.h"
 #include "msg_box.h"
+#include "msg_pod.h"
 
 #undef MSG
 #undef FIELDS

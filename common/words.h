@@ -18,6 +18,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "codes.h"
 #include "reasons.h"
 
 #define WORD_CONSTANT(constant, word)	constant,
@@ -269,6 +270,72 @@ WORD_FUNCTIONS(sandbox_kind)
 	W(CAUSE_SANDBOX, REASON_SANDBOX_DIED)
 enum session_cause { SESSION_CAUSES(WORD_CONSTANT) SESSION_CAUSE_MAX };
 WORD_FUNCTIONS(session_cause)
+
+/* ---- pods ---------------------------------------------------------------- */
+
+/* Why k8sd could not; the words are codes of the control socket. */
+#define POD_ERRORS(W) \
+	W(POD_ERROR_NONE, "") \
+	W(POD_ERROR_START, CODE_START_FAILED) /* none of the others */ \
+	W(POD_ERROR_UNREACHABLE, CODE_CLUSTER_UNREACHABLE) \
+	W(POD_ERROR_REFUSED, CODE_CLUSTER_REFUSED) /* the API says no */ \
+	W(POD_ERROR_FOREIGN, CODE_FOREIGN_POD) /* not our marks */ \
+	W(POD_ERROR_DIFFERS, CODE_POD_DIFFERS) /* not as wanted */ \
+	W(POD_ERROR_STALE, CODE_STALE_POD) /* Succeeded, Failed */ \
+	W(POD_ERROR_FOLLOWED, CODE_FOLLOWED_ELSEWHERE) \
+	W(POD_ERROR_FAILED, CODE_POD_FAILED) /* image, scheduling, ... */ \
+	W(POD_ERROR_READY, CODE_READY_TIMEOUT) \
+	W(POD_ERROR_DELETE, CODE_DELETE_TIMEOUT) /* the old one stays */ \
+	W(POD_ERROR_PHASE, CODE_UNEXPECTED_PHASE) \
+	W(POD_ERROR_WORKSPACE, CODE_WORKSPACE_SOURCE) /* git */ \
+	W(POD_ERROR_REMOTE, CODE_REMOTE_ERROR) /* with its output */ \
+	W(POD_ERROR_HEARTBEAT, CODE_BAD_HEARTBEAT) \
+	W(POD_ERROR_UNKNOWN, CODE_UNKNOWN_POD) /* there is none */ \
+	W(POD_ERROR_CLUSTER, CODE_UNKNOWN_CLUSTER) \
+	W(POD_ERROR_SUPPORT, CODE_NOT_SUPPORTED) \
+	W(POD_ERROR_BUSY, CODE_BUSY) \
+	W(POD_ERROR_PERMIT, CODE_NOT_PERMITTED) /* another owner's */
+enum pod_error { POD_ERRORS(WORD_CONSTANT) POD_ERROR_MAX };
+WORD_FUNCTIONS(pod_error)
+
+/* Of POD_ITEM. */
+#define POD_STATES(W) \
+	W(POD_UNKNOWN, "unknown") \
+	W(POD_PENDING, "pending") \
+	W(POD_RUNNING, "running") \
+	W(POD_SUCCEEDED, "succeeded") \
+	W(POD_FAILED, "failed") \
+	W(POD_TERMINATING, "terminating") \
+	W(POD_DELETED, "deleted") /* reap, terminate */ \
+	W(POD_KEPT, "kept") /* it would be, or could not be deleted */ \
+	W(POD_OK, "ok") \
+	W(POD_NOT, "not")
+enum pod_state { POD_STATES(WORD_CONSTANT) POD_STATE_MAX };
+WORD_FUNCTIONS(pod_state)
+
+#define POD_CONTAINERS(W) \
+	W(POD_WORKSPACE, "workspace") \
+	W(POD_GATE, "gate")
+enum pod_container { POD_CONTAINERS(WORD_CONSTANT) POD_CONTAINER_MAX };
+WORD_FUNCTIONS(pod_container)
+
+/* Of POD_ASK. */
+enum pod_ask {
+	POD_ASK_LIST,
+	POD_ASK_REAP,
+	POD_ASK_TERMINATE,
+	POD_ASK_HEARTBEAT,
+	POD_ASK_CHECK,
+	POD_ASK_MAX
+};
+
+/* Of POD_STOP: what becomes of the pod. */
+enum pod_fate {
+	POD_FATE_RULE,		/* the block's; else one without an id goes */
+	POD_FATE_KEEP,
+	POD_FATE_DELETE,
+	POD_FATE_MAX
+};
 
 /* Of STATE_SESSION: a session outlives its engines. */
 #define SESSION_STATES(W) \
