@@ -17,6 +17,7 @@
 #include <string.h>
 
 #include "child.h"
+#include "clock.h"
 #include "https/private.h"
 #include "log.h"
 #include "resolver.h"
@@ -25,20 +26,26 @@
 #define IDLE_MAX	64	/* connections kept for the next request */
 #define HEAD_LEN	(64 * 1024)
 
-static CURLM		*multi;
-static struct event	 on_timeout;
+static CURLM			*multi;
+static struct event		 on_timeout;
+static struct https_calls	 due = TAILQ_HEAD_INITIALIZER(due);
 
+static void	 call_tell(struct https_call *);
 static void	 call_done(struct https_call *, CURLcode);
 
 /* ---- the event loop ---- */
 
+/* After libcurl had its turn: what has come, then what is over. */
 static void
 multi_reap(void)
 {
-	CURLMsg		*cm;
-	int		 left;
-	void		*ca;
+	CURLMsg			*cm;
+	struct https_call	*first;
+	int			 left;
+	void			*ca;
 
+	while ((first = TAILQ_FIRST(&due)) != NULL)
+		call_tell(first);
 	while ((cm = curl_multi_info_read(multi, &left)) != NULL)
 		if (cm->msg == CURLMSG_DONE && curl_easy_getinfo(
 		    cm->easy_handle, CURLINFO_PRIVATE, &ca) == CURLE_OK)
@@ -131,6 +138,9 @@ call_stop(struct https_call *ca)
 {
 	event_del(&ca->ca_event);
 	server_forget(ca);
+	if (ca->ca_due)
+		TAILQ_REMOVE(&due, ca, ca_entry);
+	ca->ca_due = false;
 	if (ca->ca_easy == NULL)
 		return;
 	curl_multi_remove_handle(multi, ca->ca_easy);
@@ -158,12 +168,32 @@ https_cancel(struct https_call *ca)
 	call_free(ca);
 }
 
-static void
+void
 call_end(struct https_call *ca, const struct https_answer *ha)
 {
 	call_stop(ca);
 	ca->ca_done(ca->ca_arg, ha);
 	call_free(ca);
+}
+
+/* The piece is taken off first: the call may be cancelled on the way. */
+static void
+call_tell(struct https_call *ca)
+{
+	struct https_answer	 ha = { .ha_result = HTTPS_ANSWERED };
+	char			*data = ca->ca_body;
+	size_t			 len = ca->ca_body_len;
+
+	TAILQ_REMOVE(&due, ca, ca_entry);
+	ca->ca_due = false;
+	ca->ca_body = NULL;
+	ca->ca_body_len = 0;
+	if (ca->ca_request.hr_data(ca->ca_request.hr_arg, data, len) == -1) {
+		curl_easy_getinfo(ca->ca_easy, CURLINFO_RESPONSE_CODE,
+		    &ha.ha_status);
+		call_end(ca, &ha);
+	}
+	free(data);
 }
 
 static void
@@ -173,10 +203,15 @@ call_done(struct https_call *ca, CURLcode code)
 	curl_off_t		 wait = 0;
 	long			 version = CURL_HTTP_VERSION_NONE;
 
+	if (ca->ca_connected != NULL && code == CURLE_OK) {
+		ca->ca_connected(ca);
+		return;
+	}
 	curl_easy_getinfo(ca->ca_easy, CURLINFO_RESPONSE_CODE, &ha.ha_status);
 	curl_easy_getinfo(ca->ca_easy, CURLINFO_RETRY_AFTER, &wait);
 	curl_easy_getinfo(ca->ca_easy, CURLINFO_HTTP_VERSION, &version);
-	ca->ca_server->sv_shares = version == CURL_HTTP_VERSION_2_0;
+	if (ca->ca_connected == NULL)
+		ca->ca_server->sv_shares = version == CURL_HTTP_VERSION_2_0;
 	ha.ha_retry_after_s = wait;
 	ha.ha_body = ca->ca_body;
 	ha.ha_body_len = ca->ca_body_len;
@@ -223,6 +258,26 @@ call_on_event(evutil_socket_t fd, short what, void *arg)
 		call_late(ca);
 }
 
+/* The deadline; before it, the end of a silence that is too long. */
+static void
+call_arm(struct https_call *ca)
+{
+	uint64_t	 now = clock_ms(), left = HTTPS_NO_LIMIT;
+	uint64_t	 idle = ca->ca_request.hr_idle_ms;
+	struct timeval	 tv;
+
+	if (ca->ca_until_ms != HTTPS_NO_LIMIT)
+		left = ca->ca_until_ms > now ? ca->ca_until_ms - now : 0;
+	if (idle != 0 && idle < left)
+		left = idle;
+	if (left == HTTPS_NO_LIMIT)
+		return;
+	tv.tv_sec = (time_t)(left / 1000);
+	tv.tv_usec = (suseconds_t)(left % 1000 * 1000);
+	if (event_add(&ca->ca_event, &tv) == -1)
+		fatalx("%s: event_add", __func__);
+}
+
 /* Heard of in the next turn of the loop; EV_READ tells it from the deadline. */
 void
 call_fail(struct https_call *ca, const char *fmt, ...)
@@ -243,19 +298,38 @@ take_head(char *data, size_t size, size_t n, void *arg)
 	struct https_call	*ca = arg;
 
 	(void)data;
+	if (ca->ca_request.hr_idle_ms != 0)
+		call_arm(ca);
 	ca->ca_head += size * n;
 	ca->ca_huge = ca->ca_head > HEAD_LEN;
 	return ca->ca_huge ? 0 : size * n;
 }
 
+static bool
+call_streams(const struct https_call *ca)
+{
+	long	 status = 0;
+
+	curl_easy_getinfo(ca->ca_easy, CURLINFO_RESPONSE_CODE, &status);
+	return ca->ca_request.hr_data != NULL && status / 100 == 2;
+}
+
+/*
+ * What is to be handed on is kept until libcurl has returned: who gets it may
+ * begin and cancel calls.  libcurl bounds what it reads in one turn.
+ */
 static size_t
 take_body(char *data, size_t size, size_t n, void *arg)
 {
 	struct https_call	*ca = arg;
 	size_t			 len = size * n;
+	bool			 streams = call_streams(ca);
 	char			*p;
 
-	ca->ca_huge = len > ca->ca_request.hr_answer_max - ca->ca_body_len;
+	if (ca->ca_request.hr_idle_ms != 0)
+		call_arm(ca);
+	ca->ca_huge = !streams &&
+	    len > ca->ca_request.hr_answer_max - ca->ca_body_len;
 	if (ca->ca_huge || len == 0)
 		return 0;
 	if ((p = realloc(ca->ca_body, ca->ca_body_len + len)) == NULL)
@@ -263,6 +337,10 @@ take_body(char *data, size_t size, size_t n, void *arg)
 	memcpy(p + ca->ca_body_len, data, len);
 	ca->ca_body = p;
 	ca->ca_body_len += len;
+	if (streams && !ca->ca_due) {
+		ca->ca_due = true;
+		TAILQ_INSERT_TAIL(&due, ca, ca_entry);
+	}
 	return len;
 }
 
@@ -272,38 +350,6 @@ take_body(char *data, size_t size, size_t n, void *arg)
 	if ((rv = curl_easy_setopt(ca->ca_easy, CURLOPT_##option,	\
 	    value)) != CURLE_OK)					\
 		return rv
-
-/* Nothing from the environment, and no other place that an answer names. */
-static CURLcode
-set_transport(struct https_call *ca, struct https_server *sv)
-{
-	CURLcode	 rv;
-
-	SET(NOSIGNAL, 1L);
-	SET(PROTOCOLS_STR, "http,https");
-	SET(FOLLOWLOCATION, 0L);
-	SET(PROXY, "");
-	SET(NOPROXY, "*");
-	SET(NETRC, (long)CURL_NETRC_IGNORED);
-	SET(HTTP_VERSION, (long)CURL_HTTP_VERSION_2TLS);
-	/* In libcurl 8.14 those that wait for HTTP/1 wait until it is over. */
-	SET(PIPEWAIT, sv->sv_shares ? 1L : 0L);
-	SET(FRESH_CONNECT, sv->sv_afresh ? 1L : 0L);
-	sv->sv_afresh = false;
-	SET(CAPATH, NULL);
-	SET(CAINFO, NULL);
-	SET(SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-	SET(SSL_VERIFYPEER, 1L);
-	SET(SSL_VERIFYHOST, 2L);
-	if (sv->sv_tls &&
-	    (rv = trust_set(sv->sv_trust, ca->ca_easy)) != CURLE_OK)
-		return rv;
-	if (sv->sv_known != NULL) {
-		ca->ca_resolve = curl_slist_append(NULL, sv->sv_known);
-		SET(RESOLVE, ca->ca_resolve);
-	}
-	return CURLE_OK;
-}
 
 /*
  * A list of libcurl's, around lines that stay where they are: one may be a
@@ -315,17 +361,24 @@ make_headers(struct https_call *ca)
 	/* Or libcurl would wait for leave to send a body. */
 	static char		 expect[] = "Expect:";
 	const char *const	*line = ca->ca_request.hr_headers;
+	char			*host = ca->ca_server->sv_host_line;
+	struct curl_slist	*list;
 	size_t			 i, n = 0;
 
 	while (line != NULL && line[n] != NULL)
 		n++;
-	if ((ca->ca_headers = calloc(n + 1, sizeof(*ca->ca_headers))) == NULL)
+	if ((list = calloc(n + 2, sizeof(*list))) == NULL)
 		fatal("%s", __func__);
 	for (i = 0; i < n; i++) {
-		ca->ca_headers[i].data = strchr(line[i], line[i][0]);
-		ca->ca_headers[i].next = &ca->ca_headers[i + 1];
+		list[i].data = strchr(line[i], line[i][0]);
+		list[i].next = &list[i + 1];
 	}
-	ca->ca_headers[n].data = expect;
+	list[n].data = expect;
+	if (host != NULL) {
+		list[n].next = &list[n + 1];
+		list[n + 1].data = host;
+	}
+	ca->ca_headers = list;
 }
 
 static CURLcode
@@ -363,13 +416,13 @@ call_send(struct https_call *ca)
 	struct https_server	*sv = ca->ca_server;
 	CURLcode		 rv;
 
-	if (sv->sv_tls && sv->sv_trust == NULL) {
+	if (sv->sv_tls && sv->sv_trust == NULL && !sv->sv_insecure) {
 		call_fail(ca, "there are no certificates to verify it with");
 		return;
 	}
 	if ((ca->ca_easy = curl_easy_init()) == NULL)
 		fatalx("%s: no memory", __func__);
-	if ((rv = set_transport(ca, sv)) != CURLE_OK ||
+	if ((rv = transport_set(ca)) != CURLE_OK ||
 	    (rv = set_request(ca)) != CURLE_OK) {
 		curl_easy_cleanup(ca->ca_easy);
 		ca->ca_easy = NULL;
@@ -380,12 +433,13 @@ call_send(struct https_call *ca)
 		fatalx("%s: curl_multi_add_handle", __func__);
 }
 
+/* With connected, a connection and no more: see private.h. */
 struct https_call *
-https_begin(struct https_server *sv, const struct https_request *hr,
-    https_done *done, void *arg)
+call_begin(struct https_server *sv, const struct https_request *hr,
+    https_done *done, void *arg, void (*connected)(struct https_call *))
 {
 	struct https_call	*ca;
-	struct timeval		 tv;
+	uint64_t		 now = clock_ms();
 
 	if ((ca = calloc(1, sizeof(*ca))) == NULL)
 		fatal("%s", __func__);
@@ -394,11 +448,18 @@ https_begin(struct https_server *sv, const struct https_request *hr,
 	ca->ca_request = *hr;
 	ca->ca_done = done;
 	ca->ca_arg = arg;
-	tv.tv_sec = hr->hr_timeout_ms / 1000;
-	tv.tv_usec = hr->hr_timeout_ms % 1000 * 1000;
+	ca->ca_connected = connected;
+	ca->ca_until_ms = hr->hr_timeout_ms < HTTPS_NO_LIMIT - now ?
+	    now + hr->hr_timeout_ms : HTTPS_NO_LIMIT;
 	event_assign(&ca->ca_event, child_base, -1, 0, call_on_event, ca);
-	if (event_add(&ca->ca_event, &tv) == -1)
-		fatalx("%s: event_add", __func__);
+	call_arm(ca);
 	server_find(ca);
 	return ca;
+}
+
+struct https_call *
+https_begin(struct https_server *sv, const struct https_request *hr,
+    https_done *done, void *arg)
+{
+	return call_begin(sv, hr, done, arg, NULL);
 }

@@ -7,12 +7,14 @@
  * are kept for the next request.
  *
  * Plain HTTP is spoken too, but a name is then taken for private addresses
- * only.  No proxy, no cookie and no file takes part.
+ * only.  No cookie and no file takes part, and no proxy but one that the
+ * server was given.
  */
 
 #ifndef HTTPS_H
 #define HTTPS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -44,6 +46,32 @@ int	 https_server_tls(const struct https_server *);
 void	 https_server_trust(struct https_server *, struct https_trust *);
 void	 https_server_unref(struct https_server *);
 
+/*
+ * Each at most once, before the first call; -1 for what cannot be used.
+ *
+ * certificate	a chain and its key in PEM form, which are copied; the key is
+ *		not encrypted, and is that of the first certificate
+ * name		which the server's certificate has to bear, and which it is
+ *		told, instead of the URL's host
+ * proxy	the URL of an http or https proxy that takes CONNECT; who calls
+ *		says of any other that it is not supported.  An https proxy is
+ *		verified by the server's own trust.
+ * insecure	nobody is verified
+ */
+int	 https_server_certificate(struct https_server *, const void *, size_t,
+	    const void *, size_t);
+int	 https_server_name(struct https_server *, const char *);
+int	 https_server_proxy(struct https_server *, const char *);
+void	 https_server_insecure(struct https_server *);
+
+/*
+ * A piece of an answer, from the event loop as it comes.  -1 ends the call,
+ * whose end is told then; https_cancel() on it is fine too, and 0 after it.
+ */
+typedef int	 https_data(void *, const char *, size_t);
+
+#define HTTPS_NO_LIMIT	UINT64_MAX
+
 /* Whatever this points to has to stay until the call has ended. */
 struct https_request {
 	const char		*hr_method;
@@ -53,10 +81,14 @@ struct https_request {
 	size_t			 hr_body_len;
 	size_t			 hr_answer_max;	/* bytes of a body */
 	uint64_t		 hr_timeout_ms;	/* from now to its end */
+	uint64_t		 hr_idle_ms;	/* of silence, or 0 */
+	/* The body of a 2xx goes there and is not kept; or NULL. */
+	https_data		*hr_data;
+	void			*hr_arg;
 };
 
 enum https_result {
-	HTTPS_ANSWERED,		/* with any status */
+	HTTPS_ANSWERED,		/* with any status; or hr_data ended it */
 	HTTPS_FAILED,		/* ha_why says how */
 	HTTPS_HUGE,		/* the answer is longer than permitted */
 	HTTPS_LATE		/* the time is over */

@@ -21,6 +21,7 @@
 #include "https/private.h"
 #include "log.h"
 #include "resolver.h"
+#include "secret.h"
 
 #define ADDRESSES_MAX	8
 #define KNOWN_MIN_S	5	/* how long an answer is good for */
@@ -33,15 +34,27 @@ server_known(struct https_server *sv, const char *addresses,
     uint64_t until_ms)
 {
 	free(sv->sv_known);
-	if (asprintf(&sv->sv_known, "%s:%u:%s", sv->sv_host, sv->sv_port,
+	if (asprintf(&sv->sv_known, "%s:%u:%s", sv->sv_dial, sv->sv_dial_port,
 	    addresses) == -1)
 		fatal("%s", __func__);
 	sv->sv_until_ms = until_ms;
 }
 
+/* Who is dialled from now on. */
+void
+server_dial(struct https_server *sv, const char *host, uint16_t port)
+{
+	strlcpy(sv->sv_dial, host, sizeof(sv->sv_dial));
+	sv->sv_dial_port = port;
+	free(sv->sv_known);
+	sv->sv_known = NULL;
+	if (strcmp(host, "localhost") == 0)
+		server_known(sv, "127.0.0.1,[::1]", UINT64_MAX);
+}
+
 /* A part that fits into size bytes. */
-static int
-take_part(CURLU *cu, CURLUPart part, char *out, size_t size)
+int
+server_part(CURLU *cu, CURLUPart part, char *out, size_t size)
 {
 	char	*text;
 	int	 fits;
@@ -53,24 +66,27 @@ take_part(CURLU *cu, CURLUPart part, char *out, size_t size)
 	return fits ? 0 : -1;
 }
 
-/* An IPv6 address stands in brackets in a URL. */
-static int
-take_host(struct https_server *sv, CURLU *cu)
+/*
+ * The host of a URL, in its one spelling, which the URL gets too; and whether
+ * it is a name.  An IPv6 address stands in brackets in a URL.
+ */
+int
+server_host(CURLU *cu, char out[HOST_LEN + 1], bool *named)
 {
 	char		 host[HOST_LEN + 3];
 	size_t		 len;
 
-	if (take_part(cu, CURLUPART_HOST, host, sizeof(host)) == -1)
+	*named = false;
+	if (server_part(cu, CURLUPART_HOST, host, sizeof(host)) == -1)
 		return -1;
 	len = strlen(host);
 	if (len > 2 && host[0] == '[' && host[len - 1] == ']')
-		return hostname_canon(host + 1, len - 2, sv->sv_host,
-		    sizeof(sv->sv_host), NULL);
-	if (hostname_canon(host, len, sv->sv_host, sizeof(sv->sv_host),
-	    NULL) == -1 || curl_url_set(cu, CURLUPART_HOST, sv->sv_host, 0) !=
-	    CURLUE_OK)
+		return hostname_canon(host + 1, len - 2, out, HOST_LEN + 1,
+		    NULL);
+	if (hostname_canon(host, len, out, HOST_LEN + 1, NULL) == -1 ||
+	    curl_url_set(cu, CURLUPART_HOST, out, 0) != CURLUE_OK)
 		return -1;
-	sv->sv_named = !hostname_is_addr(sv->sv_host);
+	*named = !hostname_is_addr(out);
 	return 0;
 }
 
@@ -82,19 +98,24 @@ take_url(CURLU *cu, char **out)
 	if (curl_url_get(cu, CURLUPART_URL, &text, CURLU_DEFAULT_PORT) !=
 	    CURLUE_OK)
 		return -1;
+	free(*out);
 	if ((*out = strdup(text)) == NULL)
 		fatal("%s", __func__);
 	curl_free(text);
 	return 0;
 }
 
-/* The URL up to its path, without the slash that begins one. */
-static int
-take_origin(struct https_server *sv, CURLU *cu)
+/*
+ * The whole URL, and the URL up to its path without the slash that begins one;
+ * the path is gone from cu then.
+ */
+int
+server_urls(struct https_server *sv, CURLU *cu)
 {
 	size_t	 len;
 
-	if (curl_url_set(cu, CURLUPART_PATH, NULL, 0) != CURLUE_OK ||
+	if (take_url(cu, &sv->sv_url) == -1 ||
+	    curl_url_set(cu, CURLUPART_PATH, NULL, 0) != CURLUE_OK ||
 	    curl_url_set(cu, CURLUPART_QUERY, NULL, 0) != CURLUE_OK ||
 	    curl_url_set(cu, CURLUPART_FRAGMENT, NULL, 0) != CURLUE_OK ||
 	    take_url(cu, &sv->sv_origin) == -1)
@@ -116,15 +137,16 @@ server_parse(struct https_server *sv, CURLU *cu, const char *url)
 	const char	*why;
 
 	if (curl_url_set(cu, CURLUPART_URL, url, 0) != CURLUE_OK ||
-	    take_part(cu, CURLUPART_SCHEME, scheme, sizeof(scheme)) == -1 ||
-	    take_part(cu, CURLUPART_PORT, port, sizeof(port)) == -1 ||
-	    take_host(sv, cu) == -1)
+	    server_part(cu, CURLUPART_SCHEME, scheme, sizeof(scheme)) == -1 ||
+	    server_part(cu, CURLUPART_PORT, port, sizeof(port)) == -1 ||
+	    server_host(cu, sv->sv_host, &sv->sv_named) == -1)
 		return -1;
 	sv->sv_tls = strcmp(scheme, "https") == 0;
 	sv->sv_port = (uint16_t)strtonum(port, 1, UINT16_MAX, &why);
-	if (why != NULL || take_url(cu, &sv->sv_url) == -1)
+	if (why != NULL)
 		return -1;
-	return take_origin(sv, cu);
+	server_dial(sv, sv->sv_host, sv->sv_port);
+	return server_urls(sv, cu);
 }
 
 struct https_server *
@@ -144,8 +166,6 @@ https_server_new(const char *url)
 		https_server_unref(sv);
 		return NULL;
 	}
-	if (strcmp(sv->sv_host, "localhost") == 0)
-		server_known(sv, "127.0.0.1,[::1]", UINT64_MAX);
 	return sv;
 }
 
@@ -168,6 +188,12 @@ https_server_unref(struct https_server *sv)
 	if (sv == NULL || --sv->sv_refs > 0)
 		return;
 	https_trust_unref(sv->sv_trust);
+	secret_free(sv->sv_key);
+	free(sv->sv_cert);
+	curl_slist_free_all(sv->sv_connect_to);
+	free(sv->sv_host_line);
+	if (sv->sv_proxy != NULL)
+		freezero(sv->sv_proxy, strlen(sv->sv_proxy));
 	free(sv->sv_known);
 	free(sv->sv_origin);
 	free(sv->sv_url);
@@ -187,7 +213,7 @@ server_tell(struct https_server *sv, const char *why)
 		if (why == NULL)
 			call_send(ca);
 		else
-			call_fail(ca, "%s: %s", sv->sv_host, why);
+			call_fail(ca, "%s: %s", sv->sv_dial, why);
 	}
 }
 
@@ -273,7 +299,7 @@ server_find(struct https_call *ca)
 		return;
 	}
 	if (!resolver_has(AF_UNSPEC)) {
-		call_fail(ca, "%s: no name server is configured", sv->sv_host);
+		call_fail(ca, "%s: no name server is configured", sv->sv_dial);
 		return;
 	}
 	ca->ca_waiting = true;
@@ -285,7 +311,7 @@ server_find(struct https_call *ca)
 	memset(&hints, 0, sizeof(hints));
 	hints.ai_family = AF_UNSPEC;
 	hints.ai_flags = ARES_AI_NOSORT;
-	ares_getaddrinfo(resolver_channel, sv->sv_host, NULL, &hints,
+	ares_getaddrinfo(resolver_channel, sv->sv_dial, NULL, &hints,
 	    server_answer, sv);
 	resolver_rearm();
 }

@@ -151,9 +151,12 @@ trust_give(CURL *easy, void *ctx, void *arg)
 	return CURLE_OK;
 }
 
-/* By what a request's connection is verified; the trust has to outlive it. */
+/*
+ * By what a request's connection is verified, and the one to its proxy; the
+ * trust has to outlive it.
+ */
 CURLcode
-trust_set(struct https_trust *tr, CURL *easy)
+trust_set(struct https_trust *tr, CURL *easy, bool proxy)
 {
 	struct curl_blob	 mark = { .flags = CURL_BLOB_NOCOPY };
 	char			*text;
@@ -164,6 +167,9 @@ trust_set(struct https_trust *tr, CURL *easy)
 	if ((rv = curl_easy_setopt(easy, CURLOPT_CAINFO_BLOB, &mark)) !=
 	    CURLE_OK || (rv = curl_easy_setopt(easy, CURLOPT_SSL_CTX_FUNCTION,
 	    trust_give)) != CURLE_OK)
+		return rv;
+	if (proxy && (rv = curl_easy_setopt(easy, CURLOPT_PROXY_CAINFO_BLOB,
+	    &mark)) != CURLE_OK)
 		return rv;
 	return curl_easy_setopt(easy, CURLOPT_SSL_CTX_DATA, tr);
 }

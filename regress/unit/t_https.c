@@ -105,6 +105,127 @@ TEST(localhost_is_known)
 	https_server_unref(sv);
 }
 
+/* ---- what a server may be given ---- */
+
+static const char client[] =
+    "-----BEGIN CERTIFICATE-----\n"
+    "MIIBejCCAR+gAwIBAgIUJPDyQ/HuZC9dxeTVwQsBaEvGmTUwCgYIKoZIzj0EAwIw\n"
+    "ETEPMA0GA1UEAwwGY2xpZW50MCAXDTI2MTExODExMDAzOFoYDzIxMjYxMDI1MTEw\n"
+    "MDM4WjARMQ8wDQYDVQQDDAZjbGllbnQwWTATBgcqhkjOPQIBBggqhkjOPQMBBwNC\n"
+    "AAQ1LlLK+mjxbJVJm5/nXzFz/cneQgF4F2ZkKrZj4IOrfzjZMvmi3zwE7YfZQRPA\n"
+    "swNrgNvrySsOzzwLhKyOUxr4o1MwUTAdBgNVHQ4EFgQUooQrZrgGEkDzBa2ohp5C\n"
+    "qpqIpJ8wHwYDVR0jBBgwFoAUooQrZrgGEkDzBa2ohp5CqpqIpJ8wDwYDVR0TAQH/\n"
+    "BAUwAwEB/zAKBggqhkjOPQQDAgNJADBGAiEA6xnEamugvYKkhnKunfNM1tC0l6sO\n"
+    "Qxchk9uOHlXmjTYCIQDt0CPWT5Xnc8nj/SdnqnFNVfgMObSY6ezSxZy6WrVStQ==\n"
+    "-----END CERTIFICATE-----\n";
+static const char key[] =
+    "-----BEGIN PRIVATE KEY-----\n"
+    "MIGHAgEAMBMGByqGSM49AgEGCCqGSM49AwEHBG0wawIBAQQgfYkTNy7wbFx722pA\n"
+    "t8x3agyLDSsY9BuYt8t/X8Pfqn+hRANCAAQ1LlLK+mjxbJVJm5/nXzFz/cneQgF4\n"
+    "F2ZkKrZj4IOrfzjZMvmi3zwE7YfZQRPAswNrgNvrySsOzzwLhKyOUxr4\n"
+    "-----END PRIVATE KEY-----\n";
+static const char encrypted[] =
+    "-----BEGIN ENCRYPTED PRIVATE KEY-----\n"
+    "MIHsMFcGCSqGSIb3DQEFDTBKMCkGCSqGSIb3DQEFDDAcBAg3o0XzMBighwICA+gw\n"
+    "DAYIKoZIhvcNAgkFADAdBglghkgBZQMEASoEENeFAxU+TCuUERwtZF3fUo8EgZBQ\n"
+    "Wk6UGC+CQu1SUbqJPN9R4jT4R87Py3Q6sm6UVGA/Fivw9Kh9YEJXyREReVfs9g23\n"
+    "NnmJI8jVMwxfsufzA1pqCaYdR/ESGZ/nMIjBN6moIrKK85VVXF2bH/dQxg7USsvm\n"
+    "LLS1WbRO223HBsxkOK4747kvrGFj9GVMmqrevtlPHC7KSeRH53R3oFHbeqqldEk=\n"
+    "-----END ENCRYPTED PRIVATE KEY-----\n";
+
+static const struct {
+	const char	*name;
+	const char	*whole;		/* NULL: cannot be used */
+} names[] = {
+	{ "Kubernetes", "https://kubernetes:6443/a?b" },
+	{ "10.96.0.1", "https://10.96.0.1:6443/a?b" },
+	{ "", NULL },
+	{ "a b", NULL },
+	{ "a/b", NULL },
+	{ "::1", NULL },
+};
+
+TEST(server_name)
+{
+	struct https_server	*sv;
+	size_t			 i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		sv = https_server_new("https://[::1]:6443/a?b");
+		CHECK_INT(https_server_name(sv, names[i].name),
+		    names[i].whole != NULL ? 0 : -1);
+		if (names[i].whole != NULL) {
+			CHECK_STR(sv->sv_url, names[i].whole);
+			CHECK_STR(sv->sv_host_line, "Host: [::1]:6443");
+			CHECK_STR(sv->sv_connect_to->data, "::[::1]:6443");
+		}
+		CHECK_STR(sv->sv_dial, "::1");
+		https_server_unref(sv);
+	}
+}
+
+static const struct {
+	const char	*url;
+	const char	*whole;		/* NULL: cannot be used */
+	const char	*host;
+	unsigned int	 port;
+} proxies[] = {
+	{ "http://Proxy.test:3128", "http://proxy.test:3128/", "proxy.test",
+	    3128 },
+	{ "https://u:p@10.0.0.1", "https://u:p@10.0.0.1:443/", "10.0.0.1",
+	    443 },
+	{ "http://[::1]:80/", "http://[::1]:80/", "::1", 80 },
+	{ "socks5://127.0.0.1:1080", NULL, NULL, 0 },
+	{ "socks4a://127.0.0.1:1080", NULL, NULL, 0 },
+	{ "proxy.test:3128", NULL, NULL, 0 },
+	{ "ftp://127.0.0.1", NULL, NULL, 0 },
+	{ "http://", NULL, NULL, 0 },
+	{ "", NULL, NULL, 0 },
+};
+
+TEST(proxy)
+{
+	struct https_server	*sv;
+	size_t			 i;
+
+	for (i = 0; i < sizeof(proxies) / sizeof(proxies[0]); i++) {
+		sv = https_server_new("https://a.test:6443/");
+		CHECK_INT(https_server_proxy(sv, proxies[i].url),
+		    proxies[i].whole != NULL ? 0 : -1);
+		CHECK_STR(sv->sv_proxy, proxies[i].whole);
+		CHECK_STR(sv->sv_dial, proxies[i].host != NULL ?
+		    proxies[i].host : "a.test");
+		CHECK_INT(sv->sv_dial_port, proxies[i].host != NULL ?
+		    proxies[i].port : 6443);
+		CHECK_STR(sv->sv_host, "a.test");
+		https_server_unref(sv);
+	}
+}
+
+static int
+give(const char *cert, const char *private)
+{
+	struct https_server	*sv = https_server_new("https://127.0.0.1/");
+	int			 rv;
+
+	rv = https_server_certificate(sv, cert, strlen(cert), private,
+	    strlen(private));
+	CHECK_INT(sv->sv_key != NULL, rv == 0);
+	https_server_unref(sv);
+	return rv;
+}
+
+/* An encrypted key would have a terminal asked for its passphrase. */
+TEST(client_certificate)
+{
+	CHECK_INT(give(client, key), 0);
+	CHECK_INT(give(certificate, key), -1);
+	CHECK_INT(give("", key), -1);
+	CHECK_INT(give(client, ""), -1);
+	CHECK_INT(give(client, client), -1);
+	CHECK_INT(give(client, encrypted), -1);
+}
+
 /* ---- bundles ---- */
 
 static struct https_trust *
@@ -154,6 +275,7 @@ static struct {
 	struct event	*event;
 	char		 url[64];
 	const char	*says;		/* NULL: nothing, ever */
+	const char	*more;		/* after the first piece */
 	char		 heard[8192];	/* of the last request */
 	unsigned int	 accepted;
 } server;
@@ -167,6 +289,9 @@ static struct {
 	char			 body[ANSWER_MAX + 1];
 	size_t			 body_len;
 	struct https_server	*again;		/* asked from the callback */
+	unsigned int		 pieces;
+	size_t			 stop_at;	/* bytes, then -1; or 0 */
+	struct https_call	*cancel;	/* by the next piece */
 } seen;
 
 static int		 conns[16];
@@ -263,9 +388,10 @@ on_end(void *arg, const struct https_answer *ha)
 	strlcpy(seen.why, ha->ha_why != NULL ? ha->ha_why : "",
 	    sizeof(seen.why));
 	CHECK(ha->ha_body_len <= ANSWER_MAX);
-	if (ha->ha_body_len > 0)
+	if (ha->ha_body_len > 0) {
 		memcpy(seen.body, ha->ha_body, ha->ha_body_len);
-	seen.body_len = ha->ha_body_len;
+		seen.body_len = ha->ha_body_len;
+	}
 	seen.again = NULL;
 	if (sv != NULL)
 		https_begin(sv, &simple, on_end, &seen);
@@ -493,6 +619,119 @@ TEST(again)
 	CHECK_INT(seen.result, HTTPS_ANSWERED);
 	stop();
 }
+
+/* ---- pieces ---- */
+
+static int
+on_data(void *arg, const char *data, size_t len)
+{
+	CHECK(arg == &server);
+	CHECK(len > 0 && seen.body_len + len <= ANSWER_MAX);
+	memcpy(seen.body + seen.body_len, data, len);
+	seen.body_len += len;
+	seen.pieces++;
+	if (seen.cancel != NULL) {
+		https_cancel(seen.cancel);
+		event_base_loopbreak(child_base);
+		return 0;
+	}
+	/* The server goes on when the first piece was seen. */
+	if (server.more != NULL)
+		CHECK_INT(write(conns[0], server.more, strlen(server.more)),
+		    strlen(server.more));
+	server.more = NULL;
+	return seen.stop_at != 0 && seen.body_len >= seen.stop_at ? -1 : 0;
+}
+
+static const struct https_request streamed = {
+	.hr_method = "GET",
+	.hr_answer_max = ANSWER_MAX,
+	.hr_timeout_ms = HTTPS_NO_LIMIT,
+	.hr_data = on_data,
+	.hr_arg = &server,
+};
+
+#define CHUNKED		"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+TEST(pieces)
+{
+	start(CHUNKED "3\r\none\r\n");
+	server.more = "3\r\ntwo\r\n0\r\n\r\n";
+	call_once(&streamed);
+	CHECK_INT(seen.result, HTTPS_ANSWERED);
+	CHECK_INT(seen.status, 200);
+	CHECK_INT(seen.pieces, 2);
+	CHECK_STR(seen.body, "onetwo");
+	stop();
+}
+
+/* The body of a refusal is no piece: it is kept, and bounded. */
+TEST(pieces_of_a_refusal)
+{
+	start("HTTP/1.1 410 Gone\r\nContent-Length: 4\r\n\r\nlate");
+	call_once(&streamed);
+	CHECK_INT(seen.result, HTTPS_ANSWERED);
+	CHECK_INT(seen.status, 410);
+	CHECK_INT(seen.pieces, 0);
+	CHECK_MEM(seen.body, seen.body_len, "late", 4);
+	stop();
+}
+
+TEST(pieces_stopped)
+{
+	start(CHUNKED "3\r\none\r\n");
+	seen.stop_at = 3;
+	call_once(&streamed);
+	CHECK_INT(seen.result, HTTPS_ANSWERED);
+	CHECK_INT(seen.status, 200);
+	CHECK_INT(seen.pieces, 1);
+	stop();
+}
+
+TEST(pieces_cancelled)
+{
+	struct https_server	*sv;
+
+	start(CHUNKED "3\r\none\r\n3\r\ntwo\r\n0\r\n\r\n");
+	sv = server_new(server.url);
+	seen.cancel = https_begin(sv, &streamed, on_end, &seen);
+	https_server_unref(sv);
+	CHECK(event_base_dispatch(child_base) != -1);
+	CHECK_INT(seen.pieces, 1);
+	CHECK_INT(event_base_loop(child_base, EVLOOP_NONBLOCK), 0);
+	CHECK_INT(seen.ends, 0);
+	stop();
+}
+
+/* Silence ends it, whether something has come before or not. */
+TEST(pieces_idle)
+{
+	struct https_request	 hr = streamed;
+
+	hr.hr_idle_ms = 50;
+	start(CHUNKED "3\r\none\r\n");
+	server.more = "3\r\ntwo\r\n";
+	call_once(&hr);
+	CHECK_INT(seen.result, HTTPS_LATE);
+	CHECK_STR(seen.body, "onetwo");
+	stop();
+	start(NULL);
+	call_once(&hr);
+	CHECK_INT(seen.result, HTTPS_LATE);
+	CHECK_INT(seen.pieces, 0);
+	stop();
+}
+
+TEST(pieces_cut_off)
+{
+	start(CHUNKED "3\r\none\r\nzz\r\n");
+	call_once(&streamed);
+	CHECK_INT(seen.result, HTTPS_FAILED);
+	CHECK(seen.why[0] != '\0');
+	stop();
+}
+
+/* ---- what cannot be asked ---- */
 
 static const struct {
 	const char	*url;
