@@ -29,9 +29,12 @@ FIELDS(sandbox_ask, U32(number) STR(session, SESSION_LEN) STR(policy, NAME_LEN)
 MSG(SESSION_ATTACH, session_attach, R_CONTROLD, R_PARENT, FD_MUST, S_WORK)
 FIELDS(session_attach, U32(number))
 
-/* The session is to end: one of session_cause. */
+/*
+ * The session is to end: one of session_cause.  text: of CAUSE_SANDBOX, which
+ * is for pods only, what became of it.
+ */
 MSG(SESSION_STOP, session_stop, R_CONTROLD, R_PARENT, FD_NEVER, S_WORK)
-FIELDS(session_stop, U32(number) U8(cause))
+FIELDS(session_stop, U32(number) U8(cause) STR(text, PATH_LEN))
 
 /*
  * Its engine runs, and the sandbox that the parent makes serves; or neither
@@ -43,12 +46,15 @@ FIELDS(session_done, U32(number) U8(ok) U8(cause) STR(text, PATH_LEN))
 /*
  * The same session, for policyd: before the channel to its engine, and when
  * the engine has ended, or is about to for a cause.  policyd tells controld
- * why that was.
+ * why that was.  Without an engine the session runs from the one message to
+ * the other.
  */
-MSG(SESSION_OPEN, session_ask, R_PARENT, R_POLICYD, FD_NEVER, S_WORK)
+MSG(SESSION_OPEN, session_open, R_PARENT, R_POLICYD, FD_NEVER, S_WORK)
+FIELDS(session_open, U32(number) STR(session, NAME_LEN) STR(policy, NAME_LEN)
+    U8(engine) U8(told) STR(environment, ENVIRONMENT_LEN))
 
 MSG(SESSION_CLOSE, session_close, R_PARENT, R_POLICYD, FD_NEVER, S_WORK)
-FIELDS(session_close, U32(number) U8(cause))
+FIELDS(session_close, U32(number) U8(cause) STR(text, PATH_LEN))
 
 MSG(SESSION_ENDED, session_ended, R_POLICYD, R_CONTROLD, FD_NEVER, S_OPEN)
 FIELDS(session_ended, U32(number) STR(reason, PATH_LEN))

@@ -240,7 +240,7 @@ struct conf_sandbox {
 	struct conf_mounts	 sb_expose;	/* local */
 	struct conf_mounts	 sb_mounts;	/* virtual, custom */
 	uint64_t		 sb_size;	/* virtual: default 256M */
-	bool			 sb_ungated;	/* custom: always */
+	bool			 sb_ungated;	/* custom: always; pods */
 	struct conf_pairs	 sb_environment;
 	uint64_t		 sb_deadline;	/* default 8h */
 	struct conf_pos		 sb_cluster_pos; /* from here: kubernetes */

@@ -98,7 +98,7 @@ const struct option sandbox_table[] = {
 	    RANGE(1, 1024 * GB)),
 	KIND(MS, "limit cpu", S_BOX, SB(sb_limits.sl_cpu),
 	    RANGE(SEC, 30 * DAY)),
-	KIND(FLAG, "ungated", S_CUSTOM, SB(sb_ungated)),
+	KIND(FLAG, "ungated", S_CUSTOM | S_KUBE, SB(sb_ungated)),
 	KIND(HAND, "expose", S_LOCAL),
 	KIND(HAND, "mount", S_VIRTUAL | S_CUSTOM),
 	ROW(VARIABLES, "environment", SB(sb_environment)),

@@ -10,6 +10,7 @@
  *			connection through it
  *	custom		a program of the configuration for each connection; a
  *			first process looks whether the client may have it
+ *	kubernetes	that first process and no more: the rest is k8sd's
  *
  * Whoever is in the sandbox may have taken over that process: of the channel
  * nothing is read but one byte, which says that it serves.  Descriptors that it
@@ -53,6 +54,7 @@ struct box {
 	struct event		 bo_overdue;
 	struct logpipe		*bo_log;
 	bool			 bo_custom;
+	bool			 bo_pod;
 	bool			 bo_serves;
 	unsigned int		 bo_within_ms;	/* to end; 0: not asked to */
 	unsigned int		 bo_nserved;
@@ -131,6 +133,19 @@ box_new(const struct msg_sandbox_ask *ma, const struct peer *pe, int *engine)
 	TAILQ_INIT(&bo->bo_served);
 	TAILQ_INSERT_TAIL(&boxes, bo, bo_entry);
 	return bo;
+}
+
+/* Whether it has an engine, or ever will; after box_start(). */
+bool
+box_is_gated(const struct box *bo)
+{
+	return !bo->bo_custom && !bo->bo_pod;
+}
+
+bool
+box_is_pod(const struct box *bo)
+{
+	return bo->bo_pod;
 }
 
 bool
@@ -255,7 +270,9 @@ box_check(const struct box *bo, const struct conf_sandbox *sb, struct why *why)
 		    "default of the configuration; without one the daemon "
 		    "would have to choose a user");
 	if (sb != NULL && sb->sb_kind == SANDBOX_KUBERNETES)
-		return why_set(why, "%s: pods are not there yet", sb->sb_name);
+		return sb->sb_ungated ? 0 : why_set(why, "%s: the gate is not "
+		    "in pods yet; say ungated in its block, whose policy then "
+		    "holds nothing", sb->sb_name);
 	if (caller && (bo->bo_spec.bs_uid == 0 ||
 	    identity_owns(bo->bo_spec.bs_uid)))
 		return why_set(why, "%s: it runs as its caller, who must not "
@@ -284,6 +301,7 @@ box_start(struct box *bo, struct session *se, struct why *why)
 	if (box_check(bo, sb, why) == -1)
 		return -1;
 	bo->bo_custom = sb != NULL && sb->sb_kind == SANDBOX_CUSTOM;
+	bo->bo_pod = sb != NULL && sb->sb_kind == SANDBOX_KUBERNETES;
 	if (box_fork(bo, sb) == -1)
 		return why_set(why, "cannot start it: %s", strerror(errno));
 	return 0;
@@ -450,7 +468,8 @@ box_reaped(pid_t pid, int status)
 	bo->bo_log = NULL;
 	if ((se = bo->bo_session) == NULL)
 		box_free(bo);
-	else if (bo->bo_custom && status == 0 && se->se_cause == CAUSE_NONE)
+	else if (!box_is_gated(bo) && status == 0 &&
+	    se->se_cause == CAUSE_NONE)
 		box_begins(bo);
 	else
 		session_box_gone(se, *why != '\0' ? why :

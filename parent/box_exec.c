@@ -3,8 +3,8 @@
 /*
  * The parent's new child runs this, on its way to being egressd-box.  Whatever
  * cannot be done ends the process, and its last words are what the client is
- * told: a function that returns has succeeded.  For a custom sandbox the
- * process ends before that, and well if the client may have it.
+ * told: a function that returns has succeeded.  For a custom sandbox and for a
+ * pod the process ends before that, and well if the client may have it.
  *
  * From the change of user on, every path is looked up with the rights of
  * whoever the sandbox runs as.  A client may name a directory only where that
@@ -322,6 +322,8 @@ box_exec(const struct box_spec *bs, const struct conf_sandbox *sb, int engine,
 	take_descriptors(engine, channel, errfd);
 	exec_limits();
 	check_starter(bs, sb);
+	if (sb != NULL && sb->sb_kind == SANDBOX_KUBERNETES)
+		_exit(0);
 	pw = find_user(bs, sb);
 	if (sb != NULL && sb->sb_kind == SANDBOX_CUSTOM) {
 		exec_as(pw);

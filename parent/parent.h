@@ -55,7 +55,7 @@ TAILQ_HEAD(procs, proc);
 /*
  * A session.  A fixed one is the configuration's and its engine comes and
  * goes; one for a sandbox was asked for by a control client and ends with its
- * engine.
+ * engine, if it has one.
  */
 struct session {
 	TAILQ_ENTRY(session)	 se_entry;
@@ -63,12 +63,14 @@ struct session {
 	char			 se_policy[NAME_LEN + 1];	/* "": fixed */
 	int			 se_box;	/* for the engine, or -1 */
 	struct box		*se_boxed;	/* that we make, or NULL */
+	bool			 se_engineless;	/* no gate of ours holds it */
 	bool			 se_runs;	/* its engine does */
 	bool			 se_asked;	/* controld waits to hear */
 	uint32_t		 se_number;	/* controld's; 0: fixed */
 	bool			 se_opened;	/* policyd knows it */
 	char			*se_environment; /* names; NULL: not told */
 	const char		*se_why;	/* it did not start */
+	const char		*se_text;	/* of its end, while it ends */
 	enum session_cause	 se_cause;	/* of its end */
 	struct proc		*se_engine;
 	uint64_t		 se_started;	/* clock_ms() */
@@ -183,6 +185,8 @@ struct box	*box_new(const struct msg_sandbox_ask *, const struct peer *,
 		    int *);
 int		 box_start(struct box *, struct session *, struct why *);
 bool		 box_serves(const struct box *);
+bool		 box_is_gated(const struct box *);
+bool		 box_is_pod(const struct box *);
 void		 box_attach(struct box *, int);
 void		 box_end(struct box *);
 bool		 box_kill(const struct box *);

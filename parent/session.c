@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: ISC */
 
 /*
- * The parent runs this: sessions.  Each has one engine.  When it dies, a fixed
- * session starts again with a new one, at once the first time and then with
- * growing delay; a sandbox's session is over.  Before we are ready it is a
- * start that has failed.
+ * The parent runs this: sessions.  Each has one engine, but for those of
+ * sandboxes that no gate of ours holds.  When it dies, a fixed session starts
+ * again with a new one, at once the first time and then with growing delay; a
+ * sandbox's session is over.  Before we are ready it is a start that has
+ * failed.
  */
 
 #include <errno.h>
@@ -62,6 +63,7 @@ session_new(const char *name)
 		fatal("%s", __func__);
 	strlcpy(se->se_name, name, sizeof(se->se_name));
 	se->se_why = "the engine did not start";
+	se->se_text = "";
 	se->se_box = -1;
 	event_assign(&se->se_retry, d.d_base, -1, 0, session_retry, se);
 	TAILQ_INSERT_TAIL(&sessions, se, se_entry);
@@ -93,9 +95,10 @@ session_open(struct session *se)
 	    policyd->pr_ipc == NULL)
 		return;
 	se->se_opened = true;
-	ipc_send(policyd->pr_ipc, -1, SESSION_OPEN, session_ask,
+	ipc_send(policyd->pr_ipc, -1, SESSION_OPEN, session_open,
 	    .number = se->se_number, .session = se->se_name,
-	    .policy = se->se_policy, .told = se->se_environment != NULL,
+	    .policy = se->se_policy, .engine = !se->se_engineless,
+	    .told = se->se_environment != NULL,
 	    .environment = se->se_environment);
 	free(se->se_environment);
 	se->se_environment = NULL;
@@ -109,7 +112,8 @@ session_close(struct session *se)
 	if (!se->se_opened || policyd == NULL || policyd->pr_ipc == NULL)
 		return;
 	ipc_send(policyd->pr_ipc, -1, SESSION_CLOSE, session_close,
-	    .number = se->se_number, .cause = se->se_cause);
+	    .number = se->se_number, .cause = se->se_cause,
+	    .text = se->se_text);
 	se->se_opened = false;
 	/* policyd is to hear why before it sees the engine end. */
 	ipc_push(policyd->pr_ipc);
@@ -158,11 +162,21 @@ session_start_box(struct session *se)
 {
 	struct why	 why;
 
-	if (se->se_boxed == NULL || box_start(se->se_boxed, se, &why) == 0)
+	if (se->se_boxed == NULL)
 		return true;
-	session_answer(se, false, why.text);
-	session_free(se);
-	return false;
+	if (box_start(se->se_boxed, se, &why) == -1) {
+		session_answer(se, false, why.text);
+		session_free(se);
+		return false;
+	}
+	if (box_is_gated(se->se_boxed))
+		return true;
+	/* policyd hears of it when we know that the client may have it. */
+	se->se_engineless = true;
+	box_let_go(se->se_boxed);
+	close(se->se_box);
+	se->se_box = -1;
+	return true;
 }
 
 /* Engines are not started into a transaction; its end calls us again. */
@@ -176,14 +190,15 @@ sessions_start(void)
 	TAILQ_FOREACH_SAFE(se, &sessions, se_entry, next) {
 		if (d.d_stopping)
 			return;
-		if (se->se_engine != NULL ||
+		if (se->se_engine != NULL || se->se_engineless ||
 		    event_pending(&se->se_retry, EV_TIMEOUT, NULL))
 			continue;
 		se->se_started = clock_ms();
-		session_open(se);
 		/* They start side by side: box waits for its engine. */
-		if (session_start_box(se))
-			proc_start_engine(se);
+		if (!session_start_box(se) || se->se_engineless)
+			continue;
+		session_open(se);
+		proc_start_engine(se);
 	}
 }
 
@@ -233,7 +248,9 @@ session_engine_runs(struct session *se)
 void
 session_box_serves(struct session *se)
 {
-	if (se->se_runs)
+	if (se->se_engineless)
+		session_open(se);
+	if (se->se_engineless || se->se_runs)
 		session_answer(se, true, "");
 }
 
@@ -279,19 +296,27 @@ parent_controld_session_stop(struct ipc *ip, const union msg *m)
 		[CAUSE_DEADLINE] = "its deadline has passed",
 		[CAUSE_REQUEST] = "it was stopped before it began",
 		[CAUSE_OWNER] = "its owner has left",
+		[CAUSE_SANDBOX] = "its pod has ended",
 	};
+	const struct msg_session_stop	*ms = &m->session_stop;
 	struct session			*se;
 
-	if (m->session_stop.cause >= SESSION_CAUSE_MAX ||
-	    whys[m->session_stop.cause] == NULL)
-		return ipc_bad(ip, "cause %u", m->session_stop.cause);
-	if ((se = session_by_number(m->session_stop.number)) == NULL)
+	if (ms->cause >= SESSION_CAUSE_MAX || whys[ms->cause] == NULL)
+		return ipc_bad(ip, "cause %u", ms->cause);
+	if ((se = session_by_number(ms->number)) == NULL)
 		return 0;
-	se->se_cause = m->session_stop.cause;
+	/* Of the others we know ourselves how they are. */
+	if (ms->cause == CAUSE_SANDBOX &&
+	    (se->se_boxed == NULL || !box_is_pod(se->se_boxed)))
+		return ipc_bad(ip, "cause %u, and no pod", ms->cause);
+	se->se_cause = ms->cause;
 	se->se_why = whys[se->se_cause];
+	se->se_text = ms->text;
 	/* A box that runs comes first: see session_box_gone(). */
 	if (se->se_boxed == NULL || !box_stop(se->se_boxed))
 		session_free(se);
+	else
+		se->se_text = "";
 	return 0;
 }
 

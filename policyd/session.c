@@ -8,6 +8,7 @@
  * client's sandbox ends with its engine.
  */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,21 +65,24 @@ session_tell_end(struct session *se, const char *reason)
 	    .number = se->se_number, .reason = reason);
 }
 
-/* Let go of an engine that has ended or has to. */
+/* Let go of an engine that has ended or has to; some have none and run. */
 static void
 session_lose_engine(struct session *se, const char *reason)
 {
-	if (se->se_engine == NULL)
+	if (se->se_engine == NULL && se->se_state != SESSION_RUNNING)
 		return;
-	log_info("session %s: engine %u: %s", se->se_name,
-	    se->se_engine->ip_instance, *reason != '\0' ? reason : "ended");
+	if (se->se_engine != NULL)
+		log_info("session %s: engine %u: %s", se->se_name,
+		    se->se_engine->ip_instance,
+		    *reason != '\0' ? reason : "ended");
 	/* An engine that never said hello has no beginning on record. */
 	if (se->se_state == SESSION_RUNNING)
 		session_record(se, RECORD_SESSION_ENDED, clock_wall_ns(),
 		    reason);
 	session_tell_end(se, reason);
 	pending_drop(se);
-	ipc_free(se->se_engine);
+	if (se->se_engine != NULL)
+		ipc_free(se->se_engine);
 	se->se_engine = NULL;
 	se->se_state = SESSION_WAITING;
 	se->se_started = 0;
@@ -104,6 +108,16 @@ policyd_engine_gone(struct ipc *ip, const char *why)
 		session_forget(se, reason);
 }
 
+static void
+session_begin(struct session *se)
+{
+	se->se_state = SESSION_RUNNING;
+	se->se_started = clock_wall_ns();
+	session_record(se, RECORD_SESSION_STARTED, se->se_started, "");
+	free(se->se_environment);
+	se->se_environment = NULL;
+}
+
 /* The engine has its keys and serves its listeners. */
 static int
 policyd_engine_hello(struct ipc *ip, const union msg *m)
@@ -113,11 +127,7 @@ policyd_engine_hello(struct ipc *ip, const union msg *m)
 	(void)m;
 	if (se->se_state != SESSION_STARTING)
 		return ipc_bad(ip, "hello from a running engine");
-	se->se_state = SESSION_RUNNING;
-	se->se_started = clock_wall_ns();
-	session_record(se, RECORD_SESSION_STARTED, se->se_started, "");
-	free(se->se_environment);
-	se->se_environment = NULL;
+	session_begin(se);
 	return 0;
 }
 
@@ -210,15 +220,17 @@ session_forget(struct session *se, const char *reason)
 /*
  * The parent is about to start an engine for a sandbox.  What controld knows
  * of it comes along: we write the record of its beginning, as we hear the
- * engine's first word, before which nothing of the session is judged.
+ * engine's first word, before which nothing of the session is judged.  Of a
+ * sandbox that no gate of ours holds we take the parent's word.
  */
 int
 policyd_parent_session_open(struct ipc *ip, const union msg *m)
 {
-	const struct msg_session_ask	*ma = &m->session_ask;
+	const struct msg_session_open	*ma = &m->session_open;
 	struct session			*se = session_find(ma->session);
 
-	if (ma->number == 0 || ma->told > 1 || slice_running == NULL)
+	if (ma->number == 0 || ma->told > 1 || ma->engine > 1 ||
+	    slice_running == NULL || channel_recorder == NULL)
 		return ipc_bad(ip, "session %s, number %u", ma->session,
 		    ma->number);
 	if (se != NULL && se->se_closing) {
@@ -234,7 +246,23 @@ policyd_parent_session_open(struct ipc *ip, const union msg *m)
 	se->se_rules = slice_policy(slice_running, ma->policy);
 	if (ma->told && (se->se_environment = strdup(ma->environment)) == NULL)
 		fatal("%s", __func__);
+	if (!ma->engine)
+		session_begin(se);
 	return 0;
+}
+
+/* The word of the cause, and what else was said of it. */
+static const char *
+session_reason(const struct session *se, const char *text)
+{
+	static char	 reason[PATH_LEN + 1];
+	const char	*word = *se->se_cause != '\0' ? se->se_cause :
+			    REASON_ENGINE_DIED;
+
+	if (*text == '\0')
+		return word;
+	snprintf(reason, sizeof(reason), "%s: %s", word, text);
+	return reason;
 }
 
 /*
@@ -256,8 +284,7 @@ policyd_parent_session_close(struct ipc *ip, const union msg *m)
 		    m->session_close.number, m->session_close.cause);
 	se->se_cause = session_cause_name(m->session_close.cause);
 	if (se->se_engine == NULL)
-		session_forget(se, *se->se_cause != '\0' ? se->se_cause :
-		    REASON_ENGINE_DIED);
+		session_forget(se, session_reason(se, m->session_close.text));
 	else
 		se->se_closing = 1;
 	return 0;
@@ -341,7 +368,7 @@ session_sweep(void)
 		else if (se->se_kind == SESSION_FIXED)
 			session_forget(se, REASON_REMOVED);
 		else
-			/* The parent closes it when its engine has gone. */
+			/* The parent closes it when it has seen it end. */
 			session_lose_engine(se, REASON_REMOVED);
 }
 

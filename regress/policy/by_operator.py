@@ -21,6 +21,7 @@ sys.path.insert(0, str(TOP / "regress" / "lib"))
 from case import Cases  # noqa: E402
 from policydlib import (ANSWER, CACHE, DECIDER, RECORD, Client,  # noqa: E402
                         Controld, Policyd, part, rule, same, short)
+from channel import C  # noqa: E402
 from children import CHILD_FD, SESSION, Child  # noqa: E402
 from msgtab import ROLES  # noqa: E402
 
@@ -175,7 +176,7 @@ def inquiry_dropped():
 
 def opened(daemon, name="box", number=7, **more):
     daemon.send("SESSION_OPEN", number=number, session=name, policy="p",
-                **more)
+                engine=1, **more)
     return daemon.engine(name, instance=number)
 
 
@@ -210,6 +211,52 @@ def open_and_close():
         daemon.send("SESSION_CLOSE", number=9)
         opened(daemon, number=10)
         same(control.receive("SESSION_ENDED")["number"], 9)
+
+
+@cases.case
+def without_an_engine():
+    """It runs from the parent's first word to its last, and both are on
+    record, with what became of it."""
+    with policyd() as daemon:
+        control = daemon.connect("CONTROLD")
+        daemon.load()
+        for number, cause, text, reason in (
+                (7, "CAUSE_SANDBOX", "evicted", b"sandbox_died: evicted"),
+                (8, "CAUSE_REQUEST", "", b"by_request"),
+                (9, "CAUSE_SANDBOX", "x" * 1024,
+                 b"sandbox_died: " + b"x" * 1010)):
+            daemon.send("SESSION_OPEN", number=number, session="box",
+                        policy="p", told=1, environment="HOME")
+            same(part(daemon.recorder.receive("RECORD_SESSION"), "kind",
+                      "session", "ca", "environment"),
+                 (RECORD["RECORD_SESSION_STARTED"], b"box", b"", b"HOME"))
+            daemon.send("SESSION_CLOSE", number=number, text=text,
+                        cause=C[cause])
+            same(part(daemon.recorder.receive("RECORD_SESSION"), "kind",
+                      "session", "reason"),
+                 (RECORD["RECORD_SESSION_ENDED"], b"box", reason))
+            same(control.receive("SESSION_ENDED"),
+                 {"number": number, "reason": reason})
+
+
+@cases.case
+def without_an_engine_and_policy():
+    """Its policy goes, and the session with it: once."""
+    with policyd() as daemon:
+        control = daemon.connect("CONTROLD")
+        daemon.load()
+        daemon.send("SESSION_OPEN", number=7, session="box", policy="p")
+        daemon.recorder.receive("RECORD_SESSION")
+        daemon.policies = {"q": OPEN}
+        daemon.sessions = {"s1": "q"}
+        daemon.load()
+        same(control.receive("SESSION_ENDED"),
+             {"number": 7, "reason": b"removed"})
+        same(daemon.recorder.receive("RECORD_SESSION")["reason"], b"removed")
+        daemon.send("SESSION_CLOSE", number=7)
+        daemon.send("SESSION_OPEN", number=8, session="box", policy="q")
+        same(daemon.recorder.receive("RECORD_SESSION")["kind"],
+             RECORD["RECORD_SESSION_STARTED"])
 
 
 @cases.case
