@@ -35,6 +35,8 @@ enum option_type {
 	OPTION_FLAG,
 	OPTION_WORDS,		/* program and arguments: conf/ only */
 	OPTION_VARIABLES,	/* names and values: conf/ only */
+	OPTION_PAIRS,		/* keys and values: conf/ only */
+	OPTION_NAMES,		/* a list: conf/ only */
 	OPTION_CONDITION,	/* of a rule, kept in a list */
 };
 
@@ -61,7 +63,7 @@ struct option {
 	uint64_t		 op_min;
 	uint64_t		 op_max;
 	uint64_t		 op_preset;	/* if it is not given */
-	const char *const	*op_words;	/* of an enumeration */
+	const char *const	*op_words;	/* of an enumeration; of 0 */
 	unsigned int		 op_condition;	/* enum cond_kind */
 };
 

@@ -125,7 +125,7 @@ struct conf_decider {
 	unsigned int		 dc_index;
 	const char		*dc_name;
 	enum decider_kind	 dc_kind;
-	uint32_t		 dc_set;	/* statements given: parser */
+	uint64_t		 dc_set;	/* statements given: parser */
 	struct decider_options	 dc_options;
 	struct conf_pairs	 dc_headers;
 	struct conf_words	 dc_command;	/* exec: program, arguments */
@@ -136,7 +136,7 @@ TAILQ_HEAD(conf_deciders, conf_decider);
 struct conf_rule {
 	TAILQ_ENTRY(conf_rule)	 cr_entry;
 	struct conf_pos		 cr_pos;
-	uint32_t		 cr_set;	/* options given: parser */
+	uint64_t		 cr_set;	/* options given: parser */
 	struct conf_words	 cr_deciders;	/* where they are named */
 	struct rule		*cr_rule;
 };
@@ -164,7 +164,7 @@ struct conf_policy {
 	struct conf_pos		 cp_pos;
 	unsigned int		 cp_index;
 	const char		*cp_name;
-	uint32_t		 cp_set;	/* statements given: parser */
+	uint64_t		 cp_set;	/* statements given: parser */
 	struct policy		*cp_policy;	/* not made ready */
 	struct conf_rules	 cp_rules;
 	struct conf_redacts	 cp_redact;
@@ -178,7 +178,7 @@ struct conf_cluster {
 	struct conf_pos		 cl_pos;
 	unsigned int		 cl_index;
 	const char		*cl_name;
-	uint32_t		 cl_set;	/* statements given: parser */
+	uint64_t		 cl_set;	/* statements given: parser */
 	bool			 cl_in_cluster;
 	const char		*cl_kubeconfig;
 	const char		*cl_context;
@@ -190,6 +190,10 @@ struct conf_cluster {
 	const char		*cl_user;
 	const char		*cl_password_file;
 	struct conf_words	 cl_exec;
+	const char		*cl_namespace;
+	const char		*cl_tls_name;
+	const char		*cl_proxy;
+	bool			 cl_insecure;
 };
 TAILQ_HEAD(conf_clusters, conf_cluster);
 
@@ -220,13 +224,50 @@ struct conf_sandbox_limits {
 	uint64_t		 sl_cpu;	/* milliseconds */
 };
 
+/* What a pod is made of: sandboxes of the kind kubernetes. */
+struct conf_pod {
+	const char		*pd_id;		/* NULL: the session's */
+	const char		*pd_image;
+	const char		*pd_box_image;	/* NULL: of our version */
+	uint32_t		 pd_pull_policy; /* always, if-not-present... */
+	struct conf_words	 pd_pull_secrets;
+	uint64_t		 pd_size;	/* of the workspace; 0: any */
+	const char		*pd_claim;	/* instead of an emptyDir */
+	const char		*pd_git;
+	const char		*pd_git_ref;
+	uint64_t		 pd_git_timeout;	/* default 5m */
+	struct conf_pairs	 pd_labels;
+	struct conf_pairs	 pd_annotations;
+	struct conf_pairs	 pd_requests;
+	struct conf_pairs	 pd_limits;
+	struct conf_pairs	 pd_node_selector;
+	struct conf_words	 pd_tolerations; /* as taints are written */
+	const char		*pd_account;
+	bool			 pd_account_token;
+	const char		*pd_runtime_class;
+	uint32_t		 pd_run_as_user;	/* CONF_UNSAID or id */
+	uint32_t		 pd_run_as_group;
+	uint32_t		 pd_fs_group;
+	bool			 pd_read_only_root;
+	const char		*pd_merge_file;
+	uint64_t		 pd_heartbeat;	/* default 60s; 0: off */
+	uint64_t		 pd_ready_timeout;	/* default 120s */
+	uint32_t		 pd_on_stale;	/* error, recreate */
+	bool			 pd_delete_on_stop;
+	bool			 pd_delete_said; /* else: is there an id? */
+	bool			 pd_pull_said;
+};
+#define CONF_UNSAID	UINT32_MAX
+#define CONF_IMAGE	"debian:bookworm-slim"
+#define CONF_POD_CWD	"/workspace"
+
 struct conf_sandbox {
 	TAILQ_ENTRY(conf_sandbox) sb_entry;
 	struct conf_pos		 sb_pos;
 	unsigned int		 sb_index;
 	const char		*sb_name;
 	enum sandbox_kind	 sb_kind;
-	uint32_t		 sb_set;	/* statements given: parser */
+	uint64_t		 sb_set;	/* statements given: parser */
 	const char		*sb_program;	/* custom */
 	struct conf_pos		 sb_policy_pos;
 	const char		*sb_policy_name;
@@ -240,18 +281,14 @@ struct conf_sandbox {
 	struct conf_mounts	 sb_expose;	/* local */
 	struct conf_mounts	 sb_mounts;	/* virtual, custom */
 	uint64_t		 sb_size;	/* virtual: default 256M */
-	bool			 sb_ungated;	/* custom: always; pods */
+	bool			 sb_ungated;	/* custom, kubernetes: always */
 	struct conf_pairs	 sb_environment;
 	uint64_t		 sb_deadline;	/* default 8h */
 	struct conf_pos		 sb_cluster_pos; /* from here: kubernetes */
 	const char		*sb_cluster_name;
 	const struct conf_cluster *sb_cluster;	/* NULL: found by itself */
 	const char		*sb_namespace;
-	const char		*sb_image;
-	const char		*sb_git;
-	const char		*sb_git_ref;
-	bool			 sb_account_token;
-	bool			 sb_recreate;
+	struct conf_pod		 sb_pod;
 };
 TAILQ_HEAD(conf_sandboxes, conf_sandbox);
 
@@ -261,7 +298,7 @@ struct conf_session {
 	struct conf_pos		 ss_pos;
 	unsigned int		 ss_index;
 	const char		*ss_name;
-	uint32_t		 ss_set;	/* statements given: parser */
+	uint64_t		 ss_set;	/* statements given: parser */
 	struct conf_pos		 ss_policy_pos;
 	const char		*ss_policy_name;
 	const struct conf_policy *ss_policy;
@@ -278,7 +315,7 @@ struct conf_chunk;
 
 struct config {
 	struct conf_chunk	*cf_chunks;	/* all memory below */
-	uint32_t		 cf_set;	/* statements given: parser */
+	uint64_t		 cf_set;	/* statements given: parser */
 
 	enum log_level		 cf_log;	/* default info */
 	uid_t			 cf_uid_first;	/* both 0: named users */

@@ -69,6 +69,7 @@ conf_cluster_error(const struct conf_cluster *cl)
 	bool	 token = cl->cl_token_file != NULL;
 	bool	 cert = cl->cl_cert_file != NULL;
 	bool	 user = cl->cl_user != NULL;
+	bool	 basic = cl->cl_password_file != NULL;
 	bool	 exec = !TAILQ_EMPTY(&cl->cl_exec);
 	bool	 server = cl->cl_server != NULL;
 	bool	 config = cl->cl_kubeconfig != NULL;
@@ -76,18 +77,24 @@ conf_cluster_error(const struct conf_cluster *cl)
 	if (cl->cl_in_cluster + config + server > 1)
 		return "in-cluster, kubeconfig and server exclude each "
 		    "other";
-	if (cl->cl_context != NULL && !config)
-		return "context wants kubeconfig";
+	if (cl->cl_context != NULL && (cl->cl_in_cluster || server))
+		return "context is for kubeconfig";
 	if (cert != (cl->cl_key_file != NULL))
 		return "certificate file and key file go together";
-	if (user != (cl->cl_password_file != NULL))
-		return "user and password file go together";
-	if (!server && (token || cert || user || exec ||
+	if (basic && !user)
+		return "password file wants user";
+	if (!server && (token || cert || basic || exec ||
 	    cl->cl_ca_file != NULL))
 		return "ca and credentials want server";
-	if (server && token + cert + user + exec != 1)
+	if (server && user && !basic && !exec)
+		return "user wants password file, or exec which it runs";
+	if (cl->cl_in_cluster && user)
+		return "user is for kubeconfig, password file and exec";
+	if (server && token + cert + basic + exec != 1)
 		return "server wants one of token file, certificate file, "
-		    "user and exec";
+		    "password file and exec";
+	if (cl->cl_insecure && (cl->cl_in_cluster || cl->cl_ca_file != NULL))
+		return "insecure is for a server without ca file";
 	return NULL;
 }
 
@@ -101,6 +108,10 @@ conf_cluster_end(struct parse *ps)
 	if ((why = conf_cluster_error(cl)) != NULL)
 		conf_error(ps, cl->cl_pos, "cluster \"%s\": %s", cl->cl_name,
 		    why);
+	if (cl->cl_tls_name != NULL &&
+	    (why = value_hostname_error(cl->cl_tls_name)) != NULL)
+		conf_error(ps, stmt_pos(&ps->ps_block, "tls-server-name"),
+		    "tls-server-name \"%s\": %s", cl->cl_tls_name, why);
 }
 
 void
@@ -129,6 +140,7 @@ conf_sandbox_begin(struct parse *ps, struct conf_pos pos, const char *name,
 	TAILQ_INIT(&sb->sb_expose);
 	TAILQ_INIT(&sb->sb_mounts);
 	TAILQ_INIT(&sb->sb_environment);
+	conf_pod_begin(sb);
 	TAILQ_INSERT_TAIL(list, sb, sb_entry);
 
 	ps->ps_sandbox = sb;
@@ -287,6 +299,18 @@ conf_sandbox_for(struct parse *ps, struct conf_pos pos, bool group)
 	conf_lists_reset(ps);
 }
 
+/* `on stale recreate': the first word after on says what the second means. */
+void
+conf_sandbox_on(struct parse *ps, struct conf_pos pos, const char *name,
+    const char *value)
+{
+	const struct option	*op;
+
+	op = stmt_pair_row(&ps->ps_block, pos, "on ", name);
+	if (op != NULL)
+		stmt_text(&ps->ps_block, pos, op->op_word, value);
+}
+
 void
 conf_sandbox_end(struct parse *ps)
 {
@@ -299,13 +323,12 @@ conf_sandbox_end(struct parse *ps)
 	    (why = value_path_error(sb->sb_program)) != NULL)
 		conf_error(ps, sb->sb_pos, "custom \"%s\": %s",
 		    sb->sb_program, why);
-	if (sb->sb_git_ref != NULL && sb->sb_git == NULL)
-		conf_error(ps, sb->sb_pos, "sandbox \"%s\": ref wants "
-		    "workspace git", sb->sb_name);
 	if (sb->sb_kind == SANDBOX_CUSTOM && !sb->sb_ungated)
 		conf_error(ps, sb->sb_pos, "custom sandbox \"%s\" has no "
 		    "\"ungated\": its policy holds nothing that the program "
 		    "does, and the block must say so", sb->sb_name);
+	if (sb->sb_kind == SANDBOX_KUBERNETES)
+		conf_pod_check(ps);
 }
 
 void

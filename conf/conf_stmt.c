@@ -31,6 +31,11 @@
 #define END		{ .op_type = OPTION_END }
 
 static const char *const yesno_words[] = { "no", "yes", NULL };
+static const char *const pull_words[] = {
+	"always", "if-not-present", "never", NULL
+};
+static const char *const stale_words[] = { "error", "recreate", NULL };
+static const char *const off_words[] = { "off", NULL };
 
 #define LIMIT(name, which, max)						\
 	ROW(COUNT, "limit " name, CF(cf_limit[which]), RANGE(1, max))
@@ -73,6 +78,10 @@ const struct option cluster_table[] = {
 	ROW(TEXT, "user", CL(cl_user)),
 	ROW(PATH, "password file", CL(cl_password_file)),
 	ROW(WORDS, "exec", CL(cl_exec)),
+	ROW(LABEL, "namespace", CL(cl_namespace)),
+	ROW(TEXT, "tls-server-name", CL(cl_tls_name)),
+	ROW(URL_CLEAR, "proxy", CL(cl_proxy)),
+	ROW(FLAG, "insecure", CL(cl_insecure)),
 	END
 };
 
@@ -105,12 +114,46 @@ const struct option sandbox_table[] = {
 	ROW(MS, "deadline", SB(sb_deadline), RANGE(SEC, 30 * DAY)),
 	KIND(TEXT, "cluster", S_KUBE, SB(sb_cluster_name)),
 	KIND(LABEL, "namespace", S_KUBE, SB(sb_namespace)),
-	KIND(TEXT, "image", S_KUBE, SB(sb_image), .op_needed = S_KUBE),
-	KIND(URL, "workspace git", S_KUBE, SB(sb_git)),
-	KIND(TEXT, "ref", S_KUBE, SB(sb_git_ref)),
-	KIND(YESNO, "service-account-token", S_KUBE, SB(sb_account_token),
+	KIND(TEXT, "id", S_KUBE, SB(sb_pod.pd_id)),
+	KIND(TEXT, "image", S_KUBE, SB(sb_pod.pd_image)),
+	KIND(TEXT, "box-image", S_KUBE, SB(sb_pod.pd_box_image)),
+	KIND(ENUM, "pull-policy", S_KUBE, SB(sb_pod.pd_pull_policy),
+	    WORDS(pull_words)),
+	KIND(NAMES, "pull-secrets", S_KUBE, SB(sb_pod.pd_pull_secrets)),
+	KIND(BYTES, "workspace size", S_KUBE, SB(sb_pod.pd_size),
+	    RANGE(MB, 1024 * GB)),
+	KIND(TEXT, "workspace claim", S_KUBE, SB(sb_pod.pd_claim)),
+	KIND(URL, "workspace git", S_KUBE, SB(sb_pod.pd_git)),
+	KIND(TEXT, "ref", S_KUBE, SB(sb_pod.pd_git_ref)),
+	KIND(MS, "workspace timeout", S_KUBE, SB(sb_pod.pd_git_timeout),
+	    RANGE(SEC, DAY)),
+	KIND(PAIRS, "labels", S_KUBE, SB(sb_pod.pd_labels)),
+	KIND(PAIRS, "annotations", S_KUBE, SB(sb_pod.pd_annotations)),
+	KIND(PAIRS, "requests", S_KUBE, SB(sb_pod.pd_requests)),
+	KIND(PAIRS, "limits", S_KUBE, SB(sb_pod.pd_limits)),
+	KIND(PAIRS, "node-selector", S_KUBE, SB(sb_pod.pd_node_selector)),
+	KIND(NAMES, "tolerations", S_KUBE, SB(sb_pod.pd_tolerations)),
+	KIND(TEXT, "service-account", S_KUBE, SB(sb_pod.pd_account)),
+	KIND(YESNO, "service-account-token", S_KUBE,
+	    SB(sb_pod.pd_account_token), WORDS(yesno_words)),
+	KIND(TEXT, "runtime-class", S_KUBE, SB(sb_pod.pd_runtime_class)),
+	KIND(COUNT, "run-as-user", S_KUBE, SB(sb_pod.pd_run_as_user),
+	    RANGE(0, INT32_MAX)),
+	KIND(COUNT, "run-as-group", S_KUBE, SB(sb_pod.pd_run_as_group),
+	    RANGE(0, INT32_MAX)),
+	KIND(COUNT, "fs-group", S_KUBE, SB(sb_pod.pd_fs_group),
+	    RANGE(0, INT32_MAX)),
+	KIND(YESNO, "read-only-root", S_KUBE, SB(sb_pod.pd_read_only_root),
 	    WORDS(yesno_words)),
-	KIND(YESNO, "recreate", S_KUBE, SB(sb_recreate), WORDS(yesno_words)),
+	KIND(PATH, "manifest merge file", S_KUBE, SB(sb_pod.pd_merge_file)),
+	KIND(MS, "heartbeat", S_KUBE, SB(sb_pod.pd_heartbeat),
+	    RANGE(SEC, HOUR), WORDS(off_words)),
+	KIND(MS, "ready timeout", S_KUBE, SB(sb_pod.pd_ready_timeout),
+	    RANGE(SEC, DAY)),
+	KIND(ENUM, "on stale", S_KUBE, SB(sb_pod.pd_on_stale),
+	    WORDS(stale_words)),
+	KIND(YESNO, "delete on stop", S_KUBE, SB(sb_pod.pd_delete_on_stop),
+	    WORDS(yesno_words)),
 	END
 };
 
@@ -135,10 +178,10 @@ stmt_find(const struct option *table, const char *name)
 	return NULL;
 }
 
-uint32_t
+uint64_t
 stmt_bit(const struct option *table, const char *name)
 {
-	return 1U << (stmt_find(table, name) - table);
+	return UINT64_C(1) << (stmt_find(table, name) - table);
 }
 
 bool
@@ -164,7 +207,7 @@ stmt_permitted(struct stmt_ctx *sx, struct conf_pos pos, const char *name)
 		    sx->sx_noun, name);
 		return false;
 	}
-	*sx->sx_set |= 1U << (op - sx->sx_table);
+	*sx->sx_set |= UINT64_C(1) << (op - sx->sx_table);
 	sx->sx_pos[op - sx->sx_table] = pos;
 	return true;
 }
@@ -348,6 +391,23 @@ stmt_pair_row(struct stmt_ctx *sx, struct conf_pos pos, const char *what,
 	return NULL;
 }
 
+/* A time that can be left out by its word. */
+void
+stmt_off(struct stmt_ctx *sx, struct conf_pos pos, const char *name,
+    const char *value)
+{
+	const struct option	*op;
+
+	if ((op = stmt_row(sx, pos, name)) == NULL)
+		return;
+	if (op->op_words != NULL && strcmp(op->op_words[0], value) == 0)
+		option_set_number(op, sx->sx_object, 0);
+	else
+		conf_error(sx->sx_parse, pos, "%s \"%s\": must be a time%s%s",
+		    name, value, op->op_words != NULL ? " or " : "",
+		    op->op_words != NULL ? op->op_words[0] : "");
+}
+
 void
 stmt_flag(struct stmt_ctx *sx, struct conf_pos pos, const char *name)
 {
@@ -422,6 +482,35 @@ stmt_variables(struct stmt_ctx *sx, struct conf_pos pos, const char *name,
 	if (stmt_row(sx, pos, name) != NULL) {
 		stmt_pairs_check(ps, name, true);
 		TAILQ_CONCAT(pairs, &ps->ps_pairs, pr_entry);
+	}
+	conf_lists_reset(ps);
+}
+
+/* Keys and values whose form is judged when the block is whole. */
+void
+stmt_pairs(struct stmt_ctx *sx, struct conf_pos pos, const char *name)
+{
+	struct parse		*ps = sx->sx_parse;
+	const struct option	*op;
+	struct conf_pairs	*pairs;
+
+	if ((op = stmt_row(sx, pos, name)) != NULL) {
+		pairs = (void *)((char *)sx->sx_object + op->op_slot);
+		TAILQ_CONCAT(pairs, &ps->ps_pairs, pr_entry);
+	}
+	conf_lists_reset(ps);
+}
+
+void
+stmt_names(struct stmt_ctx *sx, struct conf_pos pos, const char *name)
+{
+	struct parse		*ps = sx->sx_parse;
+	const struct option	*op;
+	struct conf_words	*words;
+
+	if ((op = stmt_row(sx, pos, name)) != NULL) {
+		words = (void *)((char *)sx->sx_object + op->op_slot);
+		TAILQ_CONCAT(words, &ps->ps_words, wd_entry);
 	}
 	conf_lists_reset(ps);
 }

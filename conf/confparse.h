@@ -78,8 +78,8 @@ struct stmt_ctx {
 	struct parse		*sx_parse;
 	const struct option	*sx_table;
 	void			*sx_object;
-	uint32_t		*sx_set;
-	struct conf_pos		 sx_pos[32];	/* of each that is set */
+	uint64_t		*sx_set;
+	struct conf_pos		 sx_pos[64];	/* of each that is set */
 	uint32_t		 sx_kind;	/* all bits must be permitted */
 	const char		*sx_noun;
 };
@@ -93,7 +93,7 @@ struct parse {
 	struct stmt_ctx		*ps_now;	/* one of these two */
 	struct stmt_ctx		 ps_option;	/* rule or control socket */
 	struct conf_control	*ps_control;
-	uint32_t		 ps_control_set;
+	uint64_t		 ps_control_set;
 	struct conf_words	 ps_words;	/* list being read */
 	struct conf_pairs	 ps_pairs;
 	struct conf_policy	*ps_policy;
@@ -157,16 +157,20 @@ void	 stmt_number(struct stmt_ctx *, struct conf_pos, const char *name,
 	    int64_t value);
 const struct option *stmt_pair_row(struct stmt_ctx *, struct conf_pos,
 	    const char *what, const char *name);
+void	 stmt_off(struct stmt_ctx *, struct conf_pos, const char *name,
+	    const char *value);
 void	 stmt_flag(struct stmt_ctx *, struct conf_pos, const char *name);
 void	 stmt_words(struct stmt_ctx *, struct conf_pos, const char *name,
 	    struct conf_words *);
 void	 stmt_variables(struct stmt_ctx *, struct conf_pos, const char *name,
 	    struct conf_pairs *);
+void	 stmt_pairs(struct stmt_ctx *, struct conf_pos, const char *name);
+void	 stmt_names(struct stmt_ctx *, struct conf_pos, const char *name);
 void	 stmt_pairs_check(struct parse *, const char *name, bool variables);
 void	 stmt_needed(struct stmt_ctx *, struct conf_pos, const char *object);
 bool	 stmt_isset(const struct stmt_ctx *, const char *name);
 struct conf_pos stmt_pos(const struct stmt_ctx *, const char *name);
-uint32_t stmt_bit(const struct option *, const char *name);
+uint64_t stmt_bit(const struct option *, const char *name);
 const struct option *stmt_find(const struct option *, const char *name);
 
 /* conf_value.c: NULL, or what is wrong with the value */
@@ -179,6 +183,14 @@ const char *value_urlpath_error(const char *);
 const char *value_token_error(const char *);
 const char *value_label_error(const char *);
 const char *value_lower_error(const char *);
+const char *value_subdomain_error(const char *);
+const char *value_image_error(const char *);
+const char *value_quantity_error(const char *);
+const char *value_qualified_error(const char *);
+const char *value_labelled_error(const char *);
+const char *value_ref_error(const char *);
+const char *value_taint_error(const char *);
+const char *value_hostname_error(const char *);
 const char *value_header_error(const char *);
 /* The functions from here report errors themselves. */
 #define VALUE_BAD	-1
@@ -230,6 +242,8 @@ void	 conf_sandbox_user(struct parse *, struct conf_pos, const char *,
 void	 conf_sandbox_for(struct parse *, struct conf_pos, bool group);
 void	 conf_sandbox_limit(struct parse *, struct conf_pos, const char *name,
 	    const char *text, int64_t, bool time);
+void	 conf_sandbox_on(struct parse *, struct conf_pos, const char *name,
+	    const char *value);
 void	 conf_sandbox_end(struct parse *);
 void	 conf_session_begin(struct parse *, struct conf_pos, const char *name);
 void	 conf_session_listen(struct parse *, struct conf_pos, const char *addr,
@@ -253,6 +267,10 @@ void	 conf_rule_begin(struct parse *, struct conf_pos, enum rule_kind,
 	    bool tcp);
 void	 conf_rule_deciders(struct parse *);
 void	 conf_rule_end(struct parse *);
+
+/* conf_pod.c */
+void	 conf_pod_begin(struct conf_sandbox *);
+void	 conf_pod_check(struct parse *);
 
 /* conf_cond.c */
 void	 conf_cond(struct parse *, struct conf_pos, const char *name);

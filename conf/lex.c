@@ -303,6 +303,8 @@ lex_after_keyword(struct lexer *lx, int token)
 	case ENVIRONMENT:
 	case C_PAIRS:
 	case C_RAW:
+	case O_NAMES:
+	case O_PAIRS:
 	case O_RAW:
 		lx->lx_mode = LEX_RAW_NEXT;
 		break;

@@ -13,7 +13,7 @@
 #include "typos.h"
 
 #define KEYWORD_LEN_MAX		24
-#define WORDS_MAX		256
+#define WORDS_MAX		384
 
 struct keyword {
 	char	 kw_name[KEYWORD_LEN_MAX + 1];
@@ -128,6 +128,10 @@ option_token(const struct option *op, bool rule)
 		return rule ? C_COUNT : O_COUNT;
 	case OPTION_FLAG:
 		return rule ? C_FLAG : O_FLAG;
+	case OPTION_PAIRS:
+		return O_PAIRS;
+	case OPTION_NAMES:
+		return O_NAMES;
 	case OPTION_CONDITION:
 		return op->op_condition == COND_PATH ? C_PATHS :
 		    op->op_condition == COND_METADATA ? C_PAIRS : C_WORDS;
@@ -250,6 +254,8 @@ is_option(int token)
 	case O_COUNT:
 	case O_FLAG:
 	case O_MS:
+	case O_NAMES:
+	case O_PAIRS:
 	case O_PREFIX:
 	case O_RAW:
 	case O_SIZE:

@@ -28,7 +28,8 @@
 %token	TIMEOUT TRANSPARENT UIDS USER VIRTUAL
 	/* words of tables, by what follows them: of rules, and of others */
 %token	<text>	C_COUNT C_FLAG C_MS C_PAIRS C_PATHS C_RAW C_SIZE C_TEXT C_WORDS
-%token	<text>	O_COUNT O_FLAG O_MS O_PREFIX O_RAW O_SIZE O_TEXT
+%token	<text>	O_COUNT O_FLAG O_MS O_NAMES O_PAIRS O_PREFIX O_RAW O_SIZE
+%token	<text>	O_TEXT
 %token	<text>	KIND
 %token	<text>		STRING MACRO
 %token	<number>	NUMBER SIZE DURATION RANGE
@@ -163,9 +164,12 @@ option		: text STRING	{ stmt_text(ps->ps_now, $<pos>1, $1, $2); }
 		| raw STRING	{ stmt_text(ps->ps_now, $<pos>1, $1, $2); }
 		| flag		{ stmt_flag(ps->ps_now, $<pos>1, $1); }
 		| ms duration	{ stmt_number(ps->ps_now, $<pos>1, $1, $2); }
+		| ms STRING	{ stmt_off(ps->ps_now, $<pos>1, $1, $2); }
 		| size_word size {
 			stmt_number(ps->ps_now, $<pos>1, $1, $2);
 		}
+		| O_PAIRS pairs	{ stmt_pairs(ps->ps_now, $<pos>1, $1); }
+		| O_NAMES words	{ stmt_names(ps->ps_now, $<pos>1, $1); }
 		| count NUMBER	{ stmt_number(ps->ps_now, $<pos>1, $1, $2); }
 		;
 shared		: C_TEXT STRING	{ stmt_text(&ps->ps_block, $<pos>1, $1, $2); }
@@ -459,6 +463,9 @@ sandbox_stmt	: option
 		}
 		| USER STRING {
 			conf_sandbox_user(ps, $<pos>1, $2, $<quoted>2);
+		}
+		| ON STRING STRING {
+			conf_sandbox_on(ps, $<pos>1, $2, $3);
 		}
 		| FOR starters %prec FOR
 		| LIMIT limits

@@ -80,17 +80,22 @@ print_value(FILE *fp, const struct option *op, const void *object)
 	case OPTION_MS:
 	case OPTION_BYTES:
 	case OPTION_COUNT:
-		fprintf(fp, " %s", value_format(op->op_type,
-		    option_number(op, object), buf));
+		if (op->op_words != NULL && option_number(op, object) == 0)
+			fprintf(fp, " %s", op->op_words[0]);
+		else
+			fprintf(fp, " %s", value_format(op->op_type,
+			    option_number(op, object), buf));
 		break;
 	case OPTION_ENUM:
 	case OPTION_YESNO:
 		fprintf(fp, " %s", op->op_words[option_number(op, object)]);
 		break;
 	case OPTION_WORDS:
+	case OPTION_NAMES:
 		print_words(fp, slot);
 		break;
 	case OPTION_VARIABLES:
+	case OPTION_PAIRS:
 		print_pairs(fp, slot);
 		break;
 	default:
@@ -103,7 +108,7 @@ print_value(FILE *fp, const struct option *op, const void *object)
 
 /* All statements of an object that were given and need no special care. */
 static void
-print_stmts(FILE *fp, const struct option *table, uint32_t set,
+print_stmts(FILE *fp, const struct option *table, uint64_t set,
     const void *object, const char *before, const char *after)
 {
 	const struct option	*op;
@@ -113,7 +118,7 @@ print_stmts(FILE *fp, const struct option *table, uint32_t set,
 			conf_cond_print(object, op->op_condition, fp);
 		if (op->op_type == OPTION_CONDITION ||
 		    op->op_type == OPTION_HAND ||
-		    !(set & 1U << (op - table)))
+		    !(set & UINT64_C(1) << (op - table)))
 			continue;
 		fprintf(fp, "%s%s", before, op->op_word);
 		print_value(fp, op, object);

@@ -161,7 +161,7 @@ def sandbox_users(tmp):
              "the daemon's own"),
             ("local", "user caller", None),
             ("local", 'user "daemon"', None),
-            ("kubernetes", 'image "x"', None)):
+            ("kubernetes", "ungated", None)):
         name = f"sandbox {kind} {user}"
         write(path, block.format(kind, user))
         if os.geteuid() != 0:
