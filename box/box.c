@@ -330,6 +330,16 @@ box_start(struct box *bx)
 	return job_run(bx, pair[0], init);
 }
 
+/* What box does where it makes no sandbox. */
+static const struct mode {
+	const char	*mo_name;
+	int		(*mo_main)(int, char **);
+} modes[] = {
+	{ "hands", hands_main },
+	{ "install", install_main },
+	{ "keep", keep_main },
+};
+
 int
 main(int argc, char **argv)
 {
@@ -338,10 +348,12 @@ main(int argc, char **argv)
 		.bx_gid = getegid(),
 		.bx_trust = { [0 ... TRUST_KIND_MAX - 1] = -1 }
 	};
+	size_t		 i;
 
 	signal(SIGCHLD, SIG_DFL);
-	if (argc > 1 && strcmp(argv[1], "hands") == 0)
-		return hands_main(argc - 1, argv + 1);
+	for (i = 0; argc > 1 && i < NITEMS(modes); i++)
+		if (strcmp(argv[1], modes[i].mo_name) == 0)
+			return modes[i].mo_main(argc - 1, argv + 1);
 	box_options(&bx, argc, argv);
 	stdio_vet(&bx);
 	box_close_inherited(&bx);

@@ -229,6 +229,12 @@ void	 home_prepare(struct box *);
 void	 home_begin(const struct box *);
 void	 home_say_lost(const struct box *);
 
+/* keep.c: egressd-box keep */
+int	 keep_main(int, char **);
+
+/* install.c: egressd-box install directory */
+int	 install_main(int, char **);
+
 /* init.c */
 void	 init_run(const struct box *, int) __attribute__((__noreturn__));
 

@@ -71,3 +71,9 @@ drain_add(int fd)
 	TAILQ_INSERT_TAIL(&drains, dr, dr_entry);
 	ndrains++;
 }
+
+int
+drain_wanted(void)
+{
+	return ndrains > 0;
+}

@@ -261,15 +261,33 @@ stdio_take(int fd)
 }
 
 /*
+ * What commands have left behind stays when the client goes; so somebody has to
+ * take their output, who holds none of the client's streams.  A command that
+ * still runs is ended by its supervisor, with or without us.
+ */
+static void
+hands_leave(int in, int out)
+{
+	if (!drain_wanted() || fork() != 0)
+		return;
+	(void)close(in);
+	(void)close(out);
+	(void)dup2(STDIN_FILENO, STDERR_FILENO);
+	while (drain_wanted() && !stopped)
+		(void)loop_turn(-1);
+	_exit(0);
+}
+
+/*
  * What commands leave behind is ours, and ends with us: there may be no first
- * process here that would see to it.
+ * process here that would see to it.  In a pod there is.
  */
 int
 hands_serve_pair(int in, int out, const struct hands_options *ho)
 {
 	int	 flags[2], refused = 0;
 
-	if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == -1)
+	if (!ho->ho_leave && prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == -1)
 		err(BOX_FAILED, "orphans");
 	hands_prepare(ho);
 	/* Others may use the same pipes when we are gone. */
@@ -283,31 +301,37 @@ hands_serve_pair(int in, int out, const struct hands_options *ho)
 	hands_end();
 	(void)fcntl(in, F_SETFL, flags[0]);
 	(void)fcntl(out, F_SETFL, flags[1]);
-	tree_kill(KILL_MS);
+	if (ho->ho_leave)
+		hands_leave(in, out);
+	else
+		tree_kill(KILL_MS);
 	return refused ? 1 : 0;
 }
 
 static void __attribute__((__noreturn__))
 usage(void)
 {
-	fprintf(stderr, "usage: egressd-box hands [-F] [-d directory]\n");
+	fprintf(stderr, "usage: egressd-box hands [-Fk] [-d directory]\n");
 	exit(BOX_FAILED);
 }
 
 int
 hands_main(int argc, char **argv)
 {
-	struct hands_options	 ho = { 0, NULL };
+	struct hands_options	 ho = { 0, 0, NULL };
 	const char		*directory = NULL;
 	int			 ch;
 
-	while ((ch = getopt(argc, argv, "+Fd:")) != -1) {
+	while ((ch = getopt(argc, argv, "+Fd:k")) != -1) {
 		switch (ch) {
 		case 'F':
 			ho.ho_forward = 1;
 			break;
 		case 'd':
 			directory = optarg;
+			break;
+		case 'k':
+			ho.ho_leave = 1;
 			break;
 		default:
 			usage();

@@ -10,6 +10,7 @@
 
 struct hands_options {
 	int		 ho_forward;	/* connect to ports of loopback */
+	int		 ho_leave;	/* orphans, to the first process */
 	const char	*ho_cwd;	/* entered already */
 };
 
@@ -20,7 +21,7 @@ void	 hands_serve_channel(int, const struct hands_options *)
 /* Serve one connection on two descriptors; the exit code. */
 int	 hands_serve_pair(int, int, const struct hands_options *);
 
-/* egressd-box hands [-F] [-d directory] */
+/* egressd-box hands [-Fk] [-d directory] */
 int	 hands_main(int, char **);
 
 #endif /* HANDS_H */

@@ -324,6 +324,7 @@ void	 tree_kill(int64_t);
 
 /* drain.c: pipes of commands that left somebody behind. */
 void	 drain_add(int);
+int	 drain_wanted(void);
 
 /* worker.c: an operation in a process of its own. */
 struct worker {

@@ -296,14 +296,13 @@ class Hands:
             raise self.broken
 
 
-class Bare(Hands):
-    """egressd-box hands, where we stand."""
+class Piped(Hands):
+    """Hands at the standard streams of a program."""
 
-    def __init__(self, *options, raw=False, box=BOX, **popen):
+    def __init__(self, argv, raw=False, **popen):
         popen.setdefault("stderr", None)
-        self.proc = subprocess.Popen(
-            [str(box), "hands", *map(str, options)], stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, **popen)
+        self.proc = subprocess.Popen(argv, stdin=subprocess.PIPE,
+                                     stdout=subprocess.PIPE, **popen)
         super().__init__(self.proc.stdout.fileno(), self.proc.stdin.fileno(),
                          raw)
 
@@ -336,6 +335,14 @@ class Bare(Hands):
             self.reader.join(timeout)
         self.proc.stdout.close()
         return code
+
+
+class Bare(Piped):
+    """egressd-box hands, where we stand."""
+
+    def __init__(self, *options, raw=False, box=BOX, **popen):
+        super().__init__([str(box), "hands", *map(str, options)], raw,
+                         **popen)
 
 
 def within(seconds, condition, what="it"):
