@@ -12,7 +12,8 @@ frames tell, so another kind is a subclass of Backend in BACKENDS.
         same(box.read("a"), b"")
 
 A backend may lack operations: hello does not list those, and the answer to
-each is not_supported and nothing else.  A case that comes to one is over."""
+each is not_supported and nothing else.  A case that comes to one is over.  So
+it is where there is no shell, which is not_found, and by its name."""
 
 import atexit
 import functools
@@ -87,6 +88,7 @@ class Backend:
     """A sandbox, empty at first, for one case."""
 
     name = None
+    shell = True        # and the tools that one expects beside it
 
     def __init__(self):
         self.dir = pathlib.Path(tempfile.mkdtemp(prefix="egressd-conform."))
@@ -266,6 +268,7 @@ class Box:
     def need(self, op, **members):
         """Go on only if there is such an operation."""
         if op in self.operations:
+            self.need_shell(op, **members)
             return
         try:
             self.hands.call(op, **members)
@@ -273,6 +276,20 @@ class Box:
             same(error.code, "not_supported", f"{op}, which hello lacks")
             raise Lacking(op) from None
         raise AssertionError(f"{op}: done, but not in hello's operations")
+
+    def need_shell(self, op, **members):
+        """Calls that are wrong are refused as they are everywhere."""
+        if op != "exec" or self.backend.shell:
+            return
+        try:
+            self.hands.call(op, **members)
+        except HandsError as error:
+            if error.code != "not_found":
+                return
+            word = "/bin/sh" if "command" in members else members["argv"][0]
+            assert word in error.message, error
+            raise Lacking(word) from None
+        raise AssertionError(f"{members}: done, without a shell")
 
     def start(self, op, data=None, hold=False, **members):
         self.need(op, **members)

@@ -1,0 +1,12 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: ISC
+
+"""The cases of sandbox/conform_files.py on pods."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
+from conform import on_pods  # noqa: E402
+
+on_pods("conform_files.py")
