@@ -281,14 +281,13 @@ class Box:
         """Calls that are wrong are refused as they are everywhere."""
         if op != "exec" or self.backend.shell:
             return
+        words = members.get("argv") or ["/bin/sh"]
         try:
             self.hands.call(op, **members)
         except HandsError as error:
-            if error.code != "not_found":
-                return
-            word = "/bin/sh" if "command" in members else members["argv"][0]
-            assert word in error.message, error
-            raise Lacking(word) from None
+            if error.code == "not_found" and words[0] in error.message:
+                raise Lacking(words[0]) from None
+            return
         raise AssertionError(f"{members}: done, without a shell")
 
     def start(self, op, data=None, hold=False, **members):

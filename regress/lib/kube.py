@@ -97,6 +97,7 @@ class Kube:
     def connect(self):
         """A TLS connection; no HTTP/2, which nobody here speaks."""
         plain = socket.create_connection((self.host, self.port), CALL_S)
+        plain.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             return self.tls.wrap_socket(plain, server_hostname=self.name)
         except BaseException:

@@ -202,8 +202,9 @@ def stuck_exec(box):
 
 def stuck_items(box):
     """More than credit permits."""
-    box.sh("mkdir d && cd d && seq -f a-name-of-which-many-are-more-than-"
-           "credit-permits-and-which-therefore-is-long-%g 3000 | xargs touch")
+    box.sh("mkdir d && cd d && seq 3000 | sed s/^/a-name-of-which-many-are-"
+           "more-than-credit-permits-and-which-therefore-is-long-/ | "
+           "xargs touch")
     return lambda r: len(r.items) > 100
 
 
