@@ -199,8 +199,10 @@ def boxing():
 class Boxed(Backend):
     """A session of a daemon, and its sandbox."""
 
+    daemon_of = staticmethod(boxing)
+
     def __init__(self):
-        self.daemon = boxing()
+        self.daemon = self.daemon_of()
         self.dir = pathlib.Path(tempfile.mkdtemp(dir=self.daemon.top))
         if os.geteuid() == 0:
             shutil.chown(self.dir, "nobody")

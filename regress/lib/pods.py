@@ -1,24 +1,28 @@
 # SPDX-License-Identifier: ISC
 
-"""Pods as backends of the conformance cases, made by the tests themselves and
-reached by an exec each: no egressd, but the same box on the same stream."""
+"""Pods as backends of the conformance cases: made by the tests themselves and
+reached by an exec each, with no egressd on the way; or sessions of a daemon."""
 
 import atexit
 import functools
 import os
+import pathlib
 import re
+import shutil
+import tempfile
 import time
 import uuid
 
 import images
-from backends import Backend
+from backends import Backend, Boxed
 from case import Skip
+from daemon import Daemon
 from hands import TOP, WAIT_S, Hands
 from kube import Kube
 
 VERSION = re.search(r"^VERSION =\t(\S+)", (TOP / "GNUmakefile").read_text(),
                     re.M)[1]
-BOX_IMAGE = os.environ.get("K8S_BOX_IMAGE", f"egressd:{VERSION}")
+BOX_IMAGE = os.environ.get("K8S_BOX_IMAGE", f"localhost/egressd:{VERSION}")
 CWD = "/workspace"
 BIN = "/egressd/bin"
 
@@ -33,7 +37,8 @@ def manifest(name, kind):
             "volumes": [{"name": "box", "emptyDir": {}},
                         {"name": "workspace", "emptyDir": {}}],
             "initContainers": [{
-                "name": "box", "image": BOX_IMAGE, "args": ["install", BIN],
+                "name": "box", "image": BOX_IMAGE,
+                "command": ["egressd-box", "install", BIN],
                 "volumeMounts": [{"name": "box", "mountPath": BIN}]}],
             "containers": [{
                 "name": "workspace", "image": images.name(kind),
@@ -129,4 +134,50 @@ class PodBare(Pod):
     name, kind, shell = "pod-by-exec-no-shell", "bare", False
 
 
-PODS = [PodRoot, PodUser, PodBare]
+# ---- by egressd -------------------------------------------------------------
+
+def block(kind):
+    return f"""sandbox "pod-{kind}" kubernetes {{
+        policy "none" ungated cluster "test" image "{images.name(kind)}"
+        box-image "{BOX_IMAGE}" delete on stop yes }}"""
+
+
+@functools.cache
+def clustered():
+    """A daemon that makes pods, for all cases of a file."""
+    kube = cluster()
+    top = pathlib.Path(tempfile.mkdtemp(prefix="egressd-pods."))
+    daemon = Daemon(f"""
+        policy "none" {{ }}
+        cluster "test" {{ kubeconfig "{os.environ['KUBECONFIG']}"
+            namespace "{kube.space}" }}
+        {" ".join(block(kind) for kind in images.USERS)}
+    """)
+    atexit.register(shutil.rmtree, top, ignore_errors=True)
+    atexit.register(daemon.end)
+    daemon.start()
+    daemon.settle()
+    daemon.top = top
+    return daemon
+
+
+class Session(Boxed):
+    """A pod of a session."""
+
+    daemon_of = staticmethod(clustered)
+
+
+class SessionRoot(Session):
+    name = "pod-root"
+
+
+class SessionUser(Session):
+    name = "pod-user"
+
+
+class SessionBare(Session):
+    name, shell = "pod-bare", False
+
+
+BY_EXEC = [PodRoot, PodUser, PodBare]
+BY_EGRESSD = [SessionRoot, SessionUser, SessionBare]
