@@ -5,6 +5,7 @@
 
 import os
 import pathlib
+import runpy
 import signal
 import sys
 
@@ -46,6 +47,18 @@ def whoever_started_it():
     assert done.returncode == 0, done.stdout
     assert "ok      harness/run.py: signals_are_default" in done.stdout, (
         done.stdout)
+
+
+@cases.case
+def what_needs_a_cluster_is_named():
+    """make check has none."""
+    chosen = runpy.run_path(str(TOP / "regress" / "run"))["is_chosen"]
+    for asked, want in (([], False), (["conform"], False), (["k8s/"], True),
+                        (["k8s/conform_files"], True), (["e2e/"], False),
+                        (["k8s/pod", "conform_"], False)):
+        assert chosen("k8s/conform_files.py", asked) == want, asked
+    assert chosen("e2e/http1.py", [])
+    assert chosen("sandbox/conform_files.py", ["conform"])
 
 
 cases.main()
