@@ -5,6 +5,7 @@
  * pods it only keeps its part of the configuration.
  */
 
+#include "https/https.h"
 #include "k8sd.h"
 
 static const ipc_handler parent_handlers[MSG_MAX] = {
@@ -31,6 +32,7 @@ main(int argc, char *argv[])
 		.ch_role = ROLE_K8SD,
 		.ch_sandbox = &k8sd_sandbox,
 		.ch_handlers = parent_handlers,
+		.ch_warm = https_warm,
 		.ch_channel = k8sd_channel,
 		.ch_begin = slice_begin,
 		.ch_weigh = slice_weigh,

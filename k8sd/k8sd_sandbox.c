@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: ISC */
 
 /*
- * What k8sd may ask of the kernel.
+ * What k8sd may ask of the kernel, besides what its HTTPS client needs
+ * (common/https/https_sandbox.c): that one makes sockets of the internet
+ * families only, and files are the parent's to open.
  */
 
+#include "https/https.h"
 #include "k8sd.h"
 
 static const struct sandbox_group k8sd_groups[] = {
@@ -14,6 +17,9 @@ static const struct sandbox_group k8sd_groups[] = {
 
 const struct sandbox k8sd_sandbox = {
 	.sb_groups = k8sd_groups,
-	.sb_pledge = "stdio recvfd",
-	.sb_files = 1024,
+	.sb_library = &https_sandbox,
+	.sb_connect = true,
+	.sb_pledge = "stdio inet recvfd",
+	/* A session that somebody is attached to has two. */
+	.sb_files = 16384,
 };

@@ -124,10 +124,23 @@ https_warm(void)
 	curl_multi_setopt(multi, CURLMOPT_SOCKETFUNCTION, multi_set_socket);
 	curl_multi_setopt(multi, CURLMOPT_TIMERFUNCTION, multi_set_timer);
 	curl_multi_setopt(multi, CURLMOPT_PIPELINING, CURLPIPE_MULTIPLEX);
-	curl_multi_setopt(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS,
-	    (long)CONNECTIONS_MAX);
-	curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, (long)IDLE_MAX);
+	calls_open(0);
 	resolver_warm(NULL);
+}
+
+/*
+ * Connections that somebody has taken for good: libcurl counts them, and they
+ * shall not be at the cost of those that are kept for requests.
+ */
+void
+calls_open(int more)
+{
+	static int	 taken;
+
+	taken += more;
+	curl_multi_setopt(multi, CURLMOPT_MAX_TOTAL_CONNECTIONS,
+	    (long)CONNECTIONS_MAX + taken);
+	curl_multi_setopt(multi, CURLMOPT_MAXCONNECTS, (long)IDLE_MAX + taken);
 }
 
 /* ---- how a call ends ---- */

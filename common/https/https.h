@@ -101,6 +101,7 @@ struct https_answer {
 	long long		 ha_retry_after_s;	/* 0: not said */
 	const char		*ha_body;
 	size_t			 ha_body_len;
+	unsigned int		 ha_close;	/* code of a WebSocket */
 };
 
 /*

@@ -76,6 +76,7 @@ struct https_call {
 struct https_call *call_begin(struct https_server *,
 	    const struct https_request *, https_done *, void *,
 	    void (*)(struct https_call *));
+void	 calls_open(int);
 void	 call_send(struct https_call *);
 void	 call_end(struct https_call *, const struct https_answer *);
 void	 call_fail(struct https_call *, const char *, ...)

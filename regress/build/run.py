@@ -32,7 +32,7 @@ ALLOWED = {
         "libssl", "libcrypto"},
     "libexec/egressd-k8sd": DAEMON | {
         "libcjson", "libcurl", "libcares", "libsodium",
-        "libyaml-0", "libwslay"},
+        "libssl", "libcrypto", "libyaml-0", "libwslay"},
     "libexec/egressd-tlsengine": DAEMON | {"libssl", "libcrypto"},
     "libexec/egressd-fence": BASE | {"libnftnl", "libmnl"},
 }
@@ -50,7 +50,7 @@ def needed(program):
     assert not extra, f"links {' '.join(sorted(extra))}"
 
 
-@cases.each(["recorder", "deciderd", "tlsengine"])
+@cases.each(["recorder", "deciderd", "k8sd", "tlsengine"])
 def one_tls_library(name):
     """Never two of them in a process, whichever it was built with."""
     out = run(["ldd", BUILD / f"libexec/egressd-{name}"]).stdout

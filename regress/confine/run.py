@@ -186,10 +186,11 @@ class Holdings:
                                for fd, link in links.items())
                  for name, links in self.links.items()}
         # libcurl wakes itself by a pair or, newer, by an event.
-        pair = Counter({"to deciderd": 2})
-        if pair <= words["deciderd"]:
-            words["deciderd"] += Counter({"libcurl's alarm": 1})
-            words["deciderd"] -= pair
+        for name in {"deciderd", "k8sd"} & set(words):
+            pair = Counter({f"to {name}": 2})
+            if pair <= words[name]:
+                words[name] += Counter({"libcurl's alarm": 1})
+                words[name] -= pair
         return words
 
 
@@ -210,7 +211,7 @@ def wired(sessions, controls=1, **more):
                      *engines],
         "dialer": [*child, "to policyd", *engines],
         "deciderd": [*child, "to policyd", "libcurl's alarm"],
-        "k8sd": [*child, "to controld"],
+        "k8sd": [*child, "to controld", "libcurl's alarm"],
         **{name: [*child, "to policyd", "to recorder", "to dialer",
                   f"listener {PORTS[name]}"] for name in sessions},
     }
