@@ -8,6 +8,7 @@
  *
  *	drive call URL [option ...]
  *	drive ws URL [option ...]	a line of standard input is a message
+ *	drive exec URL [option ...]	drive_exec.c
  */
 
 #include <sys/socket.h>
@@ -36,7 +37,7 @@ extern const struct sandbox	 k8sd_sandbox;
 
 const char			*argument[LINES_MAX + 1];
 size_t				 arguments;
-static const char		*headers[LINES_MAX + 1];
+const char			*headers[LINES_MAX + 1];
 static const char		*protocols[LINES_MAX + 1];
 static size_t			 headers_count, protocols_count;
 static struct https_server	*server;
@@ -345,7 +346,7 @@ main(int argc, char *argv[])
 	else if (strcmp(argv[1], "ws") == 0)
 		ws = https_upgrade(server, &request, protocols, &calls, NULL);
 	else
-		errx(1, "%s: no such thing", argv[1]);
+		drive_exec(server);
 	event_base_dispatch(child_base);
 	https_server_unref(server);
 	return 0;

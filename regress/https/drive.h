@@ -11,6 +11,7 @@
 
 struct https_server;
 
+extern const char	*headers[];
 extern const char	*argument[];
 extern size_t		 arguments;
 
