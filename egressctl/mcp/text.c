@@ -8,11 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base64.h"
 #include "mcp.h"
 #include "utf8.h"
-
-static const char	alphabet[] =
-	"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /*
  * 1 if it is UTF-8 without NUL, perhaps with a character that is cut off at
@@ -121,20 +119,9 @@ text_put(FILE *fp, const char *s)
 char *
 text_base64(const char *s, size_t len)
 {
-	char		*text = must(malloc((len + 2) / 3 * 4 + 1)), *p = text;
-	const uint8_t	*in = (const uint8_t *)s;
-	uint32_t	 v;
+	char	*text = must(malloc(BASE64_SIZE(len)));
 
-	for (; len > 0; in += 3, len -= len < 3 ? len : 3) {
-		v = (uint32_t)in[0] << 16;
-		v |= len > 1 ? (uint32_t)in[1] << 8 : 0;
-		v |= len > 2 ? in[2] : 0;
-		*p++ = alphabet[v >> 18];
-		*p++ = alphabet[v >> 12 & 63];
-		*p++ = len > 1 ? alphabet[v >> 6 & 63] : '=';
-		*p++ = len > 2 ? alphabet[v & 63] : '=';
-	}
-	*p = '\0';
+	base64_encode(s, len, text);
 	return text;
 }
 
@@ -142,33 +129,15 @@ text_base64(const char *s, size_t len)
 char *
 text_unbase64(const char *s, size_t *len)
 {
-	char		*bytes = must(malloc(strlen(s) / 4 * 3 + 4));
-	const char	*at;
-	uint32_t	 v = 0;
-	size_t		 n = 0, pad = 0, used = 0;
+	char	*bytes = must(malloc(strlen(s) / 4 * 3 + 4));
+	long	 n;
 
-	for (; *s != '\0'; s++) {
-		if (*s == '\n' || *s == '\r')
-			continue;
-		at = strchr(alphabet, *s);
-		if ((*s == '=') != (at == NULL) || (pad > 0 && at != NULL))
-			goto fail;
-		pad += *s == '=';
-		v = v << 6 | (at == NULL ? 0 : (uint32_t)(at - alphabet));
-		if (++n % 4 != 0)
-			continue;
-		bytes[used++] = (char)(v >> 16);
-		bytes[used++] = (char)(v >> 8);
-		bytes[used++] = (char)v;
+	if ((n = base64_decode(s, strlen(s), bytes)) == -1) {
+		free(bytes);
+		return NULL;
 	}
-	if (n % 4 != 0 || pad > 2 || (pad > 0 && (v & (pad == 2 ? 0xffff :
-	    0xff)) != 0))
-		goto fail;
-	*len = used - pad;
+	*len = (size_t)n;
 	return bytes;
- fail:
-	free(bytes);
-	return NULL;
 }
 
 /* The type of a file's content, as far as its first bytes say. */
