@@ -7,6 +7,7 @@
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -24,7 +25,36 @@ static const char *const file_names[FILE_KIND_MAX] = {
 	[FILE_TOKEN] = "token",
 	[FILE_CERTIFICATE] = "certificate",
 	[FILE_PASSWORD] = "password",
+	[FILE_MERGE] = "merge",
 };
+
+/* The bytes of a file as they are, with a NUL behind; NULL and errno. */
+char *
+child_read_text(int fd, size_t max, size_t *len)
+{
+	char	*text;
+	ssize_t	 n;
+
+	*len = 0;
+	/* One byte more than permitted, to notice a file that is longer. */
+	if ((text = malloc(max + 2)) == NULL)
+		return NULL;
+	while (*len <= max && (n = read(fd, text + *len,
+	    max + 1 - *len)) != 0) {
+		if (n == -1 && errno == EINTR)
+			continue;
+		if (n == -1)
+			goto fail;
+		*len += (size_t)n;
+	}
+	text[*len] = '\0';
+	if (*len > 0 && *len <= max)
+		return text;
+	errno = *len == 0 ? ENODATA : EFBIG;
+fail:
+	free(text);
+	return NULL;
+}
 
 int
 child_read_file(struct ipc *ip, const union msg *m, struct secret **files,

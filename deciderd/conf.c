@@ -111,40 +111,20 @@ deciderd_parent_conf_resolver(struct ipc *ip, const union msg *m)
 	return resolvers_add(&servers, ip, m);
 }
 
-/* The bytes of the file as they are: a prompt's last newline belongs to it. */
-static int
-text_read(struct text *tx, int fd, size_t max)
-{
-	ssize_t	 n;
-
-	/* One byte more than permitted, to notice a file that is longer. */
-	if ((tx->tx_data = malloc(max + 1)) == NULL)
-		return -1;
-	while (tx->tx_len <= max && (n = read(fd, tx->tx_data + tx->tx_len,
-	    max + 1 - tx->tx_len)) != 0) {
-		if (n == -1 && errno == EINTR)
-			continue;
-		if (n == -1)
-			return -1;
-		tx->tx_len += (size_t)n;
-	}
-	errno = tx->tx_len == 0 ? ENODATA : EFBIG;
-	return tx->tx_len == 0 || tx->tx_len > max ? -1 : 0;
-}
-
+/* A prompt's last newline belongs to it. */
 static int
 conf_text(struct ipc *ip, struct text *tx, size_t max, const char *what,
     const char *owner)
 {
-	int	 rv = -1, fd;
+	int	 fd;
 
 	if (tx->tx_data != NULL)
 		return ipc_bad(ip, "%s file of \"%s\" twice", what, owner);
 	if ((fd = ipc_take_fd(ip)) == -1)
 		errno = EMFILE;
 	else
-		rv = text_read(tx, fd, max);
-	if (rv == -1)
+		tx->tx_data = child_read_text(fd, max, &tx->tx_len);
+	if (tx->tx_data == NULL)
 		snprintf(refusal, sizeof(refusal), "%s file of \"%s\": %s",
 		    what, owner, errno == ENODATA ? "it is empty" :
 		    strerror(errno));
