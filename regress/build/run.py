@@ -32,8 +32,9 @@ ALLOWED = {
         "libssl", "libcrypto"},
     "libexec/egressd-k8sd": DAEMON | {
         "libcjson", "libcurl", "libcares", "libsodium",
-        "libssl", "libcrypto", "libyaml-0", "libwslay"},
+        "libssl", "libcrypto", "libwslay"},
     "libexec/egressd-tlsengine": DAEMON | {"libssl", "libcrypto"},
+    "libexec/egressd-kubeconfig": BASE | {"libyaml-0", "libseccomp"},
     "libexec/egressd-fence": BASE | {"libnftnl", "libmnl"},
 }
 
