@@ -114,8 +114,8 @@ FIELDS(conf_dial, U64(timeout_ms))
 MSG(CONF_HOST, conf_host, R_PARENT, R_DIALER, FD_NEVER, S_PREPARE)
 FIELDS(conf_host, STR(name, HOST_LEN) STR(address, ADDRESS_LEN))
 
-MSG(CONF_RESOLVER, conf_resolver, R_PARENT, R_DIALER | R_DECIDERD, FD_NEVER,
-    S_PREPARE)
+MSG(CONF_RESOLVER, conf_resolver, R_PARENT, R_DIALER | R_DECIDERD | R_K8SD,
+    FD_NEVER, S_PREPARE)
 FIELDS(conf_resolver, STR(address, ADDRESS_LEN) U16(port))
 
 MSG(CONF_DENY_NET, conf_deny_net, R_PARENT, R_DIALER, FD_NEVER, S_PREPARE)
@@ -129,9 +129,25 @@ FIELDS(conf_decider, STR(name, NAME_LEN) U8(kind))
 MSG(CONF_HEADER, conf_header, R_PARENT, R_DECIDERD, FD_NEVER, S_PREPARE)
 FIELDS(conf_header, STR(name, NAME_LEN) STR(value, PATH_LEN))
 
+/* One that a sandbox uses; its files follow.  auth is one of cluster_auth. */
 MSG(CONF_CLUSTER, conf_cluster, R_PARENT, R_K8SD, FD_NEVER, S_PREPARE)
-FIELDS(conf_cluster, STR(name, NAME_LEN) U8(in_cluster) STR(context, PATH_LEN)
-    STR(server, PATH_LEN) STR(user, PATH_LEN))
+FIELDS(conf_cluster, STR(name, NAME_LEN) STR(server, PATH_LEN)
+    STR(space, NAME_LEN) STR(tls_name, HOST_LEN) STR(proxy, PATH_LEN)
+    STR(user, PATH_LEN) U8(auth) U8(insecure))
+
+/*
+ * A sandbox of the kind kubernetes; texts and lists of it follow.  A user or
+ * group of UINT32_MAX was not said; delete is one of enum pod_delete.
+ */
+MSG(CONF_POD, conf_pod, R_PARENT, R_K8SD, FD_NEVER, S_PREPARE)
+FIELDS(conf_pod, STR(name, NAME_LEN) STR(cluster, NAME_LEN)
+    STR(policy, NAME_LEN) U64(git_timeout_ms) U64(deadline_ms)
+    U64(heartbeat_ms) U64(ready_timeout_ms) U32(run_as_user) U32(run_as_group)
+    U32(fs_group) U8(account_token) U8(read_only_root) U8(recreate) U8(delete)
+    U8(forward) U8(ungated))
+
+MSG(CONF_POD_TEXT, conf_pod_text, R_PARENT, R_K8SD, FD_NEVER, S_PREPARE)
+FIELDS(conf_pod_text, U8(what) STR(key, PATH_LEN) STR(value, TEXT_LEN))
 
 /* Key, prompt, token, certificate, ...: of the object sent before it. */
 MSG(CONF_FILE, conf_file, R_PARENT, R_DECIDERD | R_K8SD | R_ENGINE, FD_MUST,

@@ -191,6 +191,7 @@ enum file_kind {
 	FILE_TOKEN,
 	FILE_CERTIFICATE,
 	FILE_PASSWORD,
+	FILE_MERGE,		/* into the manifest of a pod */
 	FILE_KIND_MAX
 };
 
@@ -221,11 +222,60 @@ enum about {
 	QUESTION_MAX
 };
 
+/* How a cluster is told who asks, besides a certificate. */
+enum cluster_auth {
+	AUTH_NONE,
+	AUTH_TOKEN,		/* that does not change */
+	AUTH_TOKEN_FILE,
+	AUTH_BASIC,
+	AUTH_PLUGIN,
+	CLUSTER_AUTH_MAX
+};
+
+/* Of CONF_POD: of a pod that has ended, and of one whose session does. */
+enum pod_stale {
+	POD_STALE_ERROR,
+	POD_STALE_RECREATE
+};
+
+enum pod_delete {
+	POD_DELETE_UNSET,	/* no with an id, yes without */
+	POD_DELETE_NO,
+	POD_DELETE_YES
+};
+
+/* Texts of CONF_POD_TEXT; from POD_TEXT_PAIRS on, one of a list. */
+enum pod_text {
+	POD_TEXT_NAMESPACE,
+	POD_TEXT_IMAGE,
+	POD_TEXT_BOX_IMAGE,
+	POD_TEXT_CWD,
+	POD_TEXT_ID,
+	POD_TEXT_SIZE,
+	POD_TEXT_CLAIM,
+	POD_TEXT_GIT,
+	POD_TEXT_GIT_REF,
+	POD_TEXT_ACCOUNT,
+	POD_TEXT_PULL_POLICY,
+	POD_TEXT_RUNTIME_CLASS,
+	POD_TEXT_PAIRS,
+	POD_TEXT_ENVIRONMENT = POD_TEXT_PAIRS,
+	POD_TEXT_LABEL,
+	POD_TEXT_ANNOTATION,
+	POD_TEXT_REQUEST,
+	POD_TEXT_LIMIT,
+	POD_TEXT_NODE_SELECTOR,
+	POD_TEXT_PULL_SECRET,
+	POD_TEXT_TOLERATION,	/* its text is the key */
+	POD_TEXT_MAX
+};
+
 /* Kinds of OPEN_ASK: what the parent opens, by whose name. */
 enum open_kind {
 	OPEN_DECIDER_PROGRAM,
 	OPEN_DECIDER_SOCKET,
 	OPEN_CLUSTER_TOKEN,	/* anew each time: it is replaced */
+	OPEN_CLUSTER_PLUGIN,
 	OPEN_KIND_MAX
 };
 

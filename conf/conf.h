@@ -374,6 +374,9 @@ const struct conf_sandbox *conf_sandbox_find(const struct config *,
 const struct conf_session *conf_session_find(const struct config *,
 			    const char *name);
 
+/* What is wrong with a value from elsewhere, as if the file had said it. */
+const char	*conf_value_error(enum option_type, const char *);
+
 /*
  * Calls the visitor for each file that holds a secret, and for each that could
  * with NULL; 1 as soon as the visitor returns 1, else 0.

@@ -279,6 +279,14 @@ stmt_text_error(const struct option *op, const char *value)
 	}
 }
 
+const char *
+conf_value_error(enum option_type type, const char *value)
+{
+	struct option	 op = { .op_type = type, .op_told = OPTION_ANY };
+
+	return stmt_text_error(&op, value);
+}
+
 static void
 stmt_word_error(struct stmt_ctx *sx, struct conf_pos pos,
     const struct option *op, const char *value)

@@ -18,6 +18,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "words.h"
+
 struct cluster;
 struct https_server;
 
@@ -33,6 +35,8 @@ void	 cluster_unref(struct cluster *);
 const char	*cluster_name(const struct cluster *);
 /* Where its API is, verified and dialled as its block says. */
 struct https_server	*cluster_server(struct cluster *);
+/* What comes before the paths of its API; "" for most. */
+const char	*cluster_path(const struct cluster *);
 /* Of the context or of the service account, or "default". */
 const char	*cluster_namespace(const struct cluster *);
 
@@ -70,17 +74,6 @@ struct toleration {
 	int64_t			 to_seconds;	/* -1: for ever */
 };
 TAILQ_HEAD(tolerations, toleration);
-
-enum pod_stale {
-	POD_STALE_ERROR,
-	POD_STALE_RECREATE
-};
-
-enum pod_delete {
-	POD_DELETE_UNSET,	/* no with an id, yes without */
-	POD_DELETE_NO,
-	POD_DELETE_YES
-};
 
 /* A sandbox of the kind kubernetes; texts that were not given are "". */
 struct pod_conf {

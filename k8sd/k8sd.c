@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: ISC */
 
 /*
- * egressd-k8sd: the process that speaks to API servers.  Until there are
- * pods it only keeps its part of the configuration.
+ * egressd-k8sd: the process that speaks to API servers.
  */
 
 #include "https/https.h"
@@ -10,8 +9,12 @@
 
 static const ipc_handler parent_handlers[MSG_MAX] = {
 	CHILD_HANDLERS,
+	OPENING_HANDLERS,
 	[MSG_CONF_CLUSTER] = k8sd_parent_conf_cluster,
 	[MSG_CONF_FILE] = k8sd_parent_conf_file,
+	[MSG_CONF_POD] = k8sd_parent_conf_pod,
+	[MSG_CONF_POD_TEXT] = k8sd_parent_conf_pod_text,
+	[MSG_CONF_RESOLVER] = k8sd_parent_conf_resolver,
 };
 
 static const ipc_handler no_handlers[MSG_MAX];

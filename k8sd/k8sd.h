@@ -13,18 +13,7 @@
 #include <stdint.h>
 
 #include "child.h"
-#include "secret.h"
-
-struct cluster {
-	TAILQ_ENTRY(cluster)	 kc_entry;
-	char			 kc_name[NAME_LEN + 1];
-	uint8_t			 kc_in_cluster;
-	char			 kc_context[PATH_LEN + 1];
-	char			 kc_server[PATH_LEN + 1];
-	char			 kc_user[PATH_LEN + 1];
-	struct secret		*kc_files[FILE_KIND_MAX];
-};
-TAILQ_HEAD(clusters, cluster);
+#include "opening.h"
 
 extern const struct sandbox	 k8sd_sandbox;
 
@@ -35,5 +24,15 @@ void	 slice_commit(void);
 void	 slice_abort(void);
 int	 k8sd_parent_conf_cluster(struct ipc *, const union msg *);
 int	 k8sd_parent_conf_file(struct ipc *, const union msg *);
+int	 k8sd_parent_conf_resolver(struct ipc *, const union msg *);
+
+/* conf_pod.c */
+struct pod_conf;
+void	 pods_commit(void);
+void	 pods_abort(void);
+int	 pods_weigh(char *, size_t);
+int	 pod_conf_file(struct ipc *, char *, size_t);
+int	 k8sd_parent_conf_pod(struct ipc *, const union msg *);
+int	 k8sd_parent_conf_pod_text(struct ipc *, const union msg *);
 
 #endif /* K8SD_H */

@@ -2,8 +2,8 @@
 
 /*
  * What k8sd may ask of the kernel, besides what its HTTPS client needs
- * (common/https/https_sandbox.c): that one makes sockets of the internet
- * families only, and files are the parent's to open.
+ * (common/https/https_sandbox.c).  Files, and credential plugins, are the
+ * parent's to open.
  */
 
 #include "https/https.h"
@@ -12,6 +12,7 @@
 static const struct sandbox_group k8sd_groups[] = {
 	/* A kernel may refuse to lock; then the pages are still not dumped. */
 	{ "keep keys out of swap", SANDBOX_CALLS(SCMP_SYS(mlock)) },
+	{ "end the input of a plugin", SANDBOX_CALLS(SCMP_SYS(shutdown)) },
 	{ NULL, NULL }
 };
 

@@ -21,13 +21,13 @@
  * clusters that hand out secrets.  A user's own group may be everybody's.
  */
 static int
-weigh(const struct stat *st, const char *path, struct why *why)
+weigh(const struct stat *st, const char *path, bool any_owner, struct why *why)
 {
 	mode_t	 others = S_IRWXG | S_IRWXO;
 
 	if (!S_ISREG(st->st_mode))
 		return why_set(why, "%s: not a regular file", path);
-	if (st->st_uid != 0 && st->st_uid != geteuid())
+	if (!any_owner && st->st_uid != 0 && st->st_uid != geteuid())
 		return why_set(why, "%s: belongs to uid %u, neither root nor "
 		    "the user running egressd", path, st->st_uid);
 	if (st->st_uid == 0)
@@ -40,9 +40,9 @@ weigh(const struct stat *st, const char *path, struct why *why)
 	return 0;
 }
 
-/* A secret to read; -1, and why begins with where the file is named. */
-int
-key_open(const struct conf_pos *pos, const char *path, struct why *why)
+static int
+key_open_of(const struct conf_pos *pos, const char *path, uid_t *owner,
+    struct why *why)
 {
 	struct why	 what;
 	struct stat	 st;
@@ -51,16 +51,51 @@ key_open(const struct conf_pos *pos, const char *path, struct why *why)
 	if ((fd = place_read(path, &what)) != -1) {
 		if (fstat(fd, &st) == -1)
 			why_set(&what, "%s: %s", path, strerror(errno));
-		else if (weigh(&st, path, &what) == 0)
+		else if (weigh(&st, path, owner != NULL, &what) == 0) {
+			if (owner != NULL)
+				*owner = st.st_uid;
 			return fd;
+		}
 		close(fd);
 	}
 	return why_set(why, "%s:%u: %s", pos->p_file, pos->p_line, what.text);
 }
 
+/* A secret to read; -1, and why begins with where the file is named. */
+int
+key_open(const struct conf_pos *pos, const char *path, struct why *why)
+{
+	return key_open_of(pos, path, NULL, why);
+}
+
+/* The same, of whoever it is: the caller lends that user no rights. */
+int
+key_open_any(const struct conf_pos *pos, const char *path, uid_t *owner,
+    struct why *why)
+{
+	return key_open_of(pos, path, owner, why);
+}
+
+struct warning {
+	const struct config	*wn_conf;
+	bool			 wn_modes;
+};
+
+static bool
+is_kubeconfig(const struct config *conf, const char *path)
+{
+	const struct conf_cluster	*cl;
+
+	TAILQ_FOREACH(cl, &conf->cf_clusters, cl_entry)
+		if (cl->cl_kubeconfig == path)
+			return true;
+	return false;
+}
+
 static int
 warn_of(const struct conf_pos *pos, const char *path, void *arg)
 {
+	struct warning	*wn = arg;
 	struct stat	 st;
 	struct why	 what;
 	const char	*tree;
@@ -68,8 +103,8 @@ warn_of(const struct conf_pos *pos, const char *path, void *arg)
 
 	if (path == NULL)
 		return 0;
-	if (*(bool *)arg && stat(path, &st) == 0 &&
-	    weigh(&st, path, &what) == -1)
+	if (wn->wn_modes && stat(path, &st) == 0 && weigh(&st, path,
+	    is_kubeconfig(wn->wn_conf, path), &what) == -1)
 		log_warnx("%s:%u: %s", pos->p_file, pos->p_line, what.text);
 	if (realpath(path, real) != NULL &&
 	    (tree = exposure_shown_in(real)) != NULL)
@@ -82,5 +117,7 @@ warn_of(const struct conf_pos *pos, const char *path, void *arg)
 void
 keys_warn(const struct config *conf, bool modes)
 {
-	conf_secrets(conf, warn_of, &modes);
+	struct warning	 wn = { .wn_conf = conf, .wn_modes = modes };
+
+	conf_secrets(conf, warn_of, &wn);
 }

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kube.h"
 #include "parent.h"
 
 #define UNREAD_MAX	(64 * 1024)	/* bytes of answers to a child */
@@ -28,7 +29,7 @@ struct target {
 	enum role		 tg_role;
 	uint32_t		 tg_cookie;
 	const char		*tg_path;	/* or the program's */
-	const struct conf_pos	*tg_pos;
+	const struct kube	*tg_kube;
 	struct program_spec	 tg_program;
 	char			 tg_name[NAME_LEN + 16];
 };
@@ -75,13 +76,31 @@ find_decider_socket(const char *name, struct target *tg)
 static bool
 find_cluster_token(const char *name, struct target *tg)
 {
-	const struct conf_cluster	*cl;
+	const struct kube	*kb;
 
-	cl = conf_cluster_find(d.d_conf, name);
-	if (cl == NULL || cl->cl_token_file == NULL)
+	kb = kube_find(runtime_kubes(d.d_runtime), name);
+	if (kb == NULL || kb->kb_auth != AUTH_TOKEN_FILE)
 		return false;
-	tg->tg_path = cl->cl_token_file;
-	tg->tg_pos = &cl->cl_pos;
+	tg->tg_path = kb->kb_token_path;
+	tg->tg_kube = kb;
+	return true;
+}
+
+static bool
+find_cluster_plugin(const char *name, struct target *tg)
+{
+	const struct kube	*kb;
+
+	kb = kube_find(runtime_kubes(d.d_runtime), name);
+	if (kb == NULL || kb->kb_auth != AUTH_PLUGIN)
+		return false;
+	snprintf(tg->tg_name, sizeof(tg->tg_name), "plugin: %s",
+	    kb->kb_name[0] == '\0' ? "cluster" : kb->kb_name);
+	tg->tg_path = TAILQ_FIRST(&kb->kb_command)->wd_text;
+	tg->tg_program.ps_command = &kb->kb_command;
+	tg->tg_program.ps_environment = &kb->kb_environment;
+	tg->tg_program.ps_user = kb->kb_plugin_user;
+	tg->tg_program.ps_uid = kb->kb_plugin_owner;
 	return true;
 }
 
@@ -156,17 +175,14 @@ open_socket(const struct target *tg, struct why *why)
 
 /* A secret that is replaced now and then; looked at as when it was loaded. */
 static int
-open_secret(const struct target *tg, struct why *why)
+open_token(const struct target *tg, struct why *why)
 {
-	return key_open(tg->tg_pos, tg->tg_path, why);
+	return kube_token_open(tg->tg_kube, why);
 }
 
 /* ---- kinds ---- */
 
-/*
- * To add a kind, add a row: plugins of clusters and programs of sandboxes are
- * open_program() with a name of their own; a box will be a process too.
- */
+/* To add a kind, add a row. */
 static const struct kind {
 	uint32_t	 ki_roles;	/* who may ask */
 	bool		 ki_runs;	/* a process, killed with OPEN_DONE */
@@ -178,7 +194,9 @@ static const struct kind {
 	[OPEN_DECIDER_SOCKET] = { R_DECIDERD, false, find_decider_socket,
 	    open_socket },
 	[OPEN_CLUSTER_TOKEN] = { R_K8SD, false, find_cluster_token,
-	    open_secret },
+	    open_token },
+	[OPEN_CLUSTER_PLUGIN] = { R_K8SD, true, find_cluster_plugin,
+	    open_program },
 };
 
 static int

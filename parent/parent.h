@@ -149,6 +149,7 @@ struct program_spec {
 	const struct conf_words	*ps_command;
 	const char		*ps_user;	/* NULL: that of the role */
 	uid_t			 ps_uid;	/* without a name: this one */
+	const struct conf_words	*ps_environment; /* or NULL: PATH alone */
 	enum role		 ps_role;	/* which asked for it */
 	const char		*ps_name;	/* in the log */
 };
@@ -221,7 +222,10 @@ int		 parent_child_conf_ack(struct ipc *, const union msg *);
 int		 parent_child_conf_nak(struct ipc *, const union msg *);
 int		 parent_child_conf_done(struct ipc *, const union msg *);
 
-/* slice.c */
+/* slice.c, slice_k8sd.c */
+void		 send_resolvers(struct ipc *, const struct config *);
+void		 slice_k8sd(struct proc *, const struct config *,
+		    struct runtime *);
 void		 slice_send(struct proc *, const struct config *,
 		    struct runtime *);
 
@@ -236,9 +240,13 @@ int		 runtime_take_control(struct runtime *, bool);
 int		 runtime_take_file(struct runtime *, const char *);
 struct auditfile *runtime_audit(struct runtime *);
 const struct bounds *runtime_bounds(const struct runtime *);
+struct kubes;
+struct kubes	*runtime_kubes(struct runtime *);
 
 /* keys.c */
 int		 key_open(const struct conf_pos *, const char *, struct why *);
+int		 key_open_any(const struct conf_pos *, const char *, uid_t *,
+		    struct why *);
 void		 keys_warn(const struct config *, bool);
 
 /* auditfile.c */

@@ -22,6 +22,7 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -29,6 +30,7 @@
 
 #define WORDS_MAX	64	/* of a command */
 #define FILES_SOFT	1024	/* that programs expect */
+#define PLUGIN_PATH	"/usr/local/bin:/usr/bin:/bin"
 
 void
 exec_say(const char *fmt, ...)
@@ -83,6 +85,39 @@ exec_as_role(enum role role)
 		exec_fail("a program does not run as root");
 	if (setresgid(gid, gid, gid) == -1 || setresuid(uid, uid, uid) == -1)
 		exec_fail("user");
+}
+
+/*
+ * The user's own, then what the configuration has for this program, which goes
+ * before it.
+ */
+static void
+exec_environment(const struct program_spec *ps, char **envp)
+{
+	static const char	*const names[] = { "PATH", "HOME", "USER" };
+	const struct passwd	*pw = getpwuid(getuid());
+	const char		*values[] = { PLUGIN_PATH,
+	    pw != NULL ? pw->pw_dir : "/", pw != NULL ? pw->pw_name : "" };
+	const struct conf_word	*wd;
+	size_t			 i, n = 0, len;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		len = strlen(names[i]);
+		TAILQ_FOREACH(wd, ps->ps_environment, wd_entry)
+			if (strncmp(wd->wd_text, names[i], len) == 0 &&
+			    wd->wd_text[len] == '=')
+				break;
+		if (wd == NULL && asprintf(&envp[n++], "%s=%s", names[i],
+		    values[i]) == -1)
+			exec_fail("environment");
+	}
+	TAILQ_FOREACH(wd, ps->ps_environment, wd_entry) {
+		errno = E2BIG;
+		if (n == WORDS_MAX ||
+		    (envp[n++] = strdup(wd->wd_text)) == NULL)
+			exec_fail("environment");
+	}
+	envp[n] = NULL;
 }
 
 /* Looking up a user may take a while, and the parent must not wait. */
@@ -151,7 +186,8 @@ void
 program_exec(const struct program_spec *ps, int channel, int errfd)
 {
 	static char		 path[] = "PATH=/usr/bin:/bin";
-	char			*argv[WORDS_MAX + 1], *envp[] = { path, NULL };
+	char			*argv[WORDS_MAX + 1];
+	char			*envp[WORDS_MAX + 1] = { path, NULL };
 	const struct conf_word	*wd;
 	size_t			 n = 0;
 
@@ -167,6 +203,11 @@ program_exec(const struct program_spec *ps, int channel, int errfd)
 	exec_limits();
 	umask(077);
 	exec_become(ps);
+	if (ps->ps_environment != NULL) {
+		exec_environment(ps, envp);
+		/* By which a name without a slash is looked up. */
+		setenv("PATH", PLUGIN_PATH, 1);
+	}
 	if (chdir("/") == -1)
 		exec_fail("/");
 #ifdef __linux__
@@ -175,6 +216,9 @@ program_exec(const struct program_spec *ps, int channel, int errfd)
 	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == -1)
 		exec_fail("no_new_privs");
 #endif
-	execve(argv[0], argv, envp);
+	if (ps->ps_environment == NULL)
+		execve(argv[0], argv, envp);
+	else
+		execvpe(argv[0], argv, envp);
 	exec_fail(argv[0]);
 }

@@ -20,6 +20,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "kube.h"
 #include "parent.h"
 
 #define CONTROL_BACKLOG	128
@@ -49,6 +50,7 @@ struct runtime {
 	struct auditfile	 rt_audit;
 	struct openeds		 rt_files;
 	struct bounds		 rt_bounds;
+	struct kubes		 rt_kubes;
 };
 
 static void
@@ -295,7 +297,7 @@ files_open(struct runtime *rt, const struct config *conf, struct why *why)
 {
 	const struct decider_options	*op;
 	const struct conf_decider	*dc;
-	const struct conf_cluster	*cl;
+	const struct conf_sandbox	*sb;
 
 	TAILQ_FOREACH(dc, &conf->cf_deciders, dc_entry) {
 		op = &dc->dc_options;
@@ -305,16 +307,8 @@ files_open(struct runtime *rt, const struct config *conf, struct why *why)
 		    file_open(rt, &dc->dc_pos, op->do_trust_file, why) == -1)
 			return -1;
 	}
-	TAILQ_FOREACH(cl, &conf->cf_clusters, cl_entry)
-		if (secret_open(rt, &cl->cl_pos, cl->cl_kubeconfig,
-		    why) == -1 ||
-		    file_open(rt, &cl->cl_pos, cl->cl_ca_file, why) == -1 ||
-		    secret_open(rt, &cl->cl_pos, cl->cl_token_file,
-		    why) == -1 ||
-		    file_open(rt, &cl->cl_pos, cl->cl_cert_file, why) == -1 ||
-		    secret_open(rt, &cl->cl_pos, cl->cl_key_file,
-		    why) == -1 ||
-		    secret_open(rt, &cl->cl_pos, cl->cl_password_file,
+	TAILQ_FOREACH(sb, &conf->cf_sandboxes, sb_entry)
+		if (file_open(rt, &sb->sb_pos, sb->sb_pod.pd_merge_file,
 		    why) == -1)
 			return -1;
 	return 0;
@@ -333,6 +327,7 @@ runtime_new(void)
 	rt->rt_audit.af_fd = rt->rt_audit.af_tip = -1;
 	TAILQ_INIT(&rt->rt_files);
 	TAILQ_INIT(&rt->rt_bounds);
+	TAILQ_INIT(&rt->rt_kubes);
 	return rt;
 }
 
@@ -365,6 +360,7 @@ runtime_open(const struct config *conf, const struct runtime *old,
 	    auditfile_open(&rt->rt_audit, conf->cf_audit_file,
 	    old != NULL ? &old->rt_audit : NULL, why) == -1 ||
 	    files_open(rt, conf, why) == -1 ||
+	    kubes_open(&rt->rt_kubes, conf, why) == -1 ||
 	    sessions_check(conf, why) == -1 ||
 	    bounds_open(&rt->rt_bounds, conf,
 	    old != NULL ? &old->rt_bounds : NULL, why) == -1) {
@@ -391,6 +387,7 @@ runtime_free(struct runtime *rt)
 	close_fd(&rt->rt_audit.af_fd);
 	close_fd(&rt->rt_audit.af_tip);
 	bounds_close(&rt->rt_bounds);
+	kubes_close(&rt->rt_kubes);
 	while ((op = TAILQ_FIRST(&rt->rt_files)) != NULL) {
 		TAILQ_REMOVE(&rt->rt_files, op, op_entry);
 		close_fd(&op->op_fd);
@@ -495,6 +492,12 @@ const struct bounds *
 runtime_bounds(const struct runtime *rt)
 {
 	return &rt->rt_bounds;
+}
+
+struct kubes *
+runtime_kubes(struct runtime *rt)
+{
+	return &rt->rt_kubes;
 }
 
 int

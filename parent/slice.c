@@ -169,7 +169,7 @@ send_own_addresses(struct ipc *ip)
 		    .prefix = addr_format(&own[i], text, sizeof(text)));
 }
 
-static void
+void
 send_resolvers(struct ipc *ip, const struct config *conf)
 {
 	const struct conf_endpoint	*ep;
@@ -256,25 +256,6 @@ slice_deciderd(struct proc *pr, const struct config *conf, struct runtime *rt)
 		send_file(pr, rt, FILE_KEY, dc->dc_options.do_key_file);
 		send_file(pr, rt, FILE_PROMPT, dc->dc_options.do_prompt_file);
 		send_decider_trust(pr, rt, dc);
-	}
-}
-
-static void
-slice_k8sd(struct proc *pr, const struct config *conf, struct runtime *rt)
-{
-	const struct conf_cluster	*cl;
-
-	TAILQ_FOREACH(cl, &conf->cf_clusters, cl_entry) {
-		ipc_send(pr->pr_ipc, -1, CONF_CLUSTER, conf_cluster,
-		    .name = cl->cl_name, .in_cluster = cl->cl_in_cluster,
-		    .context = cl->cl_context, .server = cl->cl_server,
-		    .user = cl->cl_user);
-		send_file(pr, rt, FILE_KUBECONFIG, cl->cl_kubeconfig);
-		send_file(pr, rt, FILE_TRUST, cl->cl_ca_file);
-		send_file(pr, rt, FILE_TOKEN, cl->cl_token_file);
-		send_file(pr, rt, FILE_CERTIFICATE, cl->cl_cert_file);
-		send_file(pr, rt, FILE_KEY, cl->cl_key_file);
-		send_file(pr, rt, FILE_PASSWORD, cl->cl_password_file);
 	}
 }
 
