@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: ISC */
+
+/*
+ * k8sd: pods of sessions.  A struct pod is what one session has of a pod;
+ * several may share one.  Who calls is k8sd's side of controld's channel, and
+ * is told by callbacks, never from within the call that it made.
+ */
+
+#ifndef POD_H
+#define POD_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "words.h"
+
+/* Codes of errors besides those of codes.h, as the control socket has them. */
+#define POD_CODE_CLUSTER	"cluster_unreachable"	/* or says nonsense */
+#define POD_CODE_REFUSED	"cluster_refused"	/* the API says no */
+#define POD_CODE_FOREIGN	"foreign_pod"		/* has not our marks */
+#define POD_CODE_DIFFERS	"pod_differs"		/* from what we want */
+#define POD_CODE_STALE		"stale_pod"		/* has ended */
+#define POD_CODE_FOLLOWED	"followed_elsewhere"	/* another host's */
+#define POD_CODE_FAILED		"pod_failed"		/* events say why */
+#define POD_CODE_READY_LATE	"ready_timeout"
+#define POD_CODE_DELETE_LATE	"delete_timeout"
+#define POD_CODE_PHASE		"unexpected_phase"
+#define POD_CODE_WORKSPACE	"workspace_source"	/* git, with its words */
+
+#define POD_NAME_LEN	63	/* a DNS label: also of a Secret */
+#define POD_TEXT_LEN	1024	/* of what callbacks are told */
+
+struct pod;
+
+struct pod_wish {
+	const char		*pw_session;	/* id, also one made up */
+	const char		*pw_sandbox;	/* name of the block */
+	uint32_t		 pw_owner;	/* uid */
+	int			 pw_named;	/* the client gave the id */
+	const char		*pw_cwd;	/* "": as the block says */
+	uint64_t		 pw_deadline_ms;	/* 0: as the block says */
+	const char *const	*pw_variables;	/* NAME=value, to a NULL */
+};
+
+/*
+ * pc_done comes once: ready (code NULL, text empty) or failed, after which the
+ * pod is no more.  pc_ended comes after a ready one has gone, or after
+ * pod_stop(), and is the last.
+ */
+struct pod_callbacks {
+	void	(*pc_progress)(void *, const char *);
+	void	(*pc_done)(void *, const char *, const char *, const char *);
+				/* code or NULL, name of the pod, text */
+	void	(*pc_ended)(void *, enum session_cause, const char *);
+};
+
+/* Before confinement: the name of this machine. */
+void	 pods_warm(void);
+
+/* How the pods of this installation are told from another's; "egressd". */
+void	 pods_installation(const char *);
+
+struct pod	*pod_start(const struct pod_wish *,
+		    const struct pod_callbacks *, void *);
+
+/* A client's connection, taken, is served by hands of its own in the pod. */
+void	 pod_attach(struct pod *, int);
+
+/*
+ * Ends hands and heartbeat, and deletes the pod: POD_KEEP no, POD_DELETE yes,
+ * POD_AS_CONFIGURED as the block says.  A pod that others share stays.
+ */
+enum pod_stop { POD_KEEP, POD_DELETE, POD_AS_CONFIGURED };
+void	 pod_stop(struct pod *, enum pod_stop);
+
+/* Without a word to anybody, and whatever is in the cluster stays there. */
+void	 pod_forget(struct pod *);
+
+const char	*pod_name(const struct pod *);
+const char	*pod_namespace(const struct pod *);
+
+/* ---- what is asked of clusters, of no session's own ---- */
+
+struct pods_ask {
+	const char	*pa_sandbox;	/* the block that says where */
+	const char	*pa_cluster;	/* check: or NULL: the block's */
+	const char	*pa_session;	/* id; list and reap: "" */
+	const char	*pa_selector;	/* reap, list: further labels, or "" */
+	const char	*pa_container;	/* logs: "": workspace */
+	uint64_t	 pa_age_s;	/* reap */
+	int		 pa_dry_run;	/* reap */
+	int		 pa_fd;		/* logs: taken */
+};
+
+#define PODS_AGE_S	(15 * 60)
+
+struct pods_item {
+	const char	*pi_session;	/* id; of a check, "" */
+	const char	*pi_pod;	/* of a check: what was looked at */
+	const char	*pi_text;	/* why, or what is wrong */
+	const char	*pi_state;	/* phase; of a check: ok, not, unknown */
+	uint64_t	 pi_age_s;	/* since a heartbeat, server's clock */
+};
+
+typedef void	 pods_item(void *, const struct pods_item *);
+typedef void	 pods_done(void *, const char *, const char *);
+				/* code or NULL, text */
+struct pods_job;
+
+struct pods_job	*pods_list(const struct pods_ask *, pods_item *, pods_done *,
+		    void *);
+struct pods_job	*pods_reap(const struct pods_ask *, pods_item *, pods_done *,
+		    void *);
+struct pods_job	*pods_terminate(const struct pods_ask *, pods_item *,
+		    pods_done *, void *);
+struct pods_job	*pods_heartbeat(const struct pods_ask *, pods_item *,
+		    pods_done *, void *);
+struct pods_job	*pods_check(const struct pods_ask *, pods_item *, pods_done *,
+		    void *);
+struct pods_job	*pods_logs(const struct pods_ask *, pods_item *, pods_done *,
+		    void *);
+void	 pods_cancel(struct pods_job *);
+
+#endif /* POD_H */
