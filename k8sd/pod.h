@@ -15,7 +15,7 @@
 #include "words.h"
 
 /* Codes of errors besides those of codes.h, as the control socket has them. */
-#define POD_CODE_CLUSTER	"cluster_unreachable"	/* or says nonsense */
+#define POD_CODE_CLUSTER	"cluster_unreachable"	/* or absurd */
 #define POD_CODE_REFUSED	"cluster_refused"	/* the API says no */
 #define POD_CODE_FOREIGN	"foreign_pod"		/* has not our marks */
 #define POD_CODE_DIFFERS	"pod_differs"		/* from what we want */
@@ -25,7 +25,7 @@
 #define POD_CODE_READY_LATE	"ready_timeout"
 #define POD_CODE_DELETE_LATE	"delete_timeout"
 #define POD_CODE_PHASE		"unexpected_phase"
-#define POD_CODE_WORKSPACE	"workspace_source"	/* git, with its words */
+#define POD_CODE_WORKSPACE	"workspace_source"	/* git says no */
 
 #define POD_NAME_LEN	63	/* a DNS label: also of a Secret */
 #define POD_TEXT_LEN	1024	/* of what callbacks are told */
@@ -38,7 +38,7 @@ struct pod_wish {
 	uint32_t		 pw_owner;	/* uid */
 	int			 pw_named;	/* the client gave the id */
 	const char		*pw_cwd;	/* "": as the block says */
-	uint64_t		 pw_deadline_ms;	/* 0: as the block says */
+	uint64_t		 pw_deadline_ms; /* 0: as the block says */
 	const char *const	*pw_variables;	/* NAME=value, to a NULL */
 };
 
@@ -98,7 +98,7 @@ struct pods_item {
 	const char	*pi_session;	/* id; of a check, "" */
 	const char	*pi_pod;	/* of a check: what was looked at */
 	const char	*pi_text;	/* why, or what is wrong */
-	const char	*pi_state;	/* phase; of a check: ok, not, unknown */
+	const char	*pi_state;	/* phase; or ok, not, unknown */
 	uint64_t	 pi_age_s;	/* since a heartbeat, server's clock */
 };
 
