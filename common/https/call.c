@@ -209,6 +209,19 @@ call_tell(struct https_call *ca)
 	free(data);
 }
 
+/* By the server's clock, in seconds since the epoch; 0 if it does not say. */
+static long long
+call_date(struct https_call *ca)
+{
+	struct curl_header	*ch;
+	time_t			 t;
+
+	if (curl_easy_header(ca->ca_easy, "Date", 0, CURLH_HEADER, -1, &ch) !=
+	    CURLHE_OK || (t = curl_getdate(ch->value, NULL)) == -1)
+		return 0;
+	return t;
+}
+
 static void
 call_done(struct https_call *ca, CURLcode code)
 {
@@ -226,6 +239,7 @@ call_done(struct https_call *ca, CURLcode code)
 	if (ca->ca_connected == NULL)
 		ca->ca_server->sv_shares = version == CURL_HTTP_VERSION_2_0;
 	ha.ha_retry_after_s = wait;
+	ha.ha_date_s = call_date(ca);
 	ha.ha_body = ca->ca_body;
 	ha.ha_body_len = ca->ca_body_len;
 	if (ca->ca_huge)

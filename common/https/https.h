@@ -99,6 +99,7 @@ struct https_answer {
 	const char		*ha_why;
 	long			 ha_status;
 	long long		 ha_retry_after_s;	/* 0: not said */
+	long long		 ha_date_s;		/* likewise */
 	const char		*ha_body;
 	size_t			 ha_body_len;
 	unsigned int		 ha_close;	/* code of a WebSocket */
