@@ -273,7 +273,7 @@ call_done(void *arg, const struct https_answer *ha)
 		call_fail(ac, API_BAD, "the API server sent too much");
 		break;
 	case HTTPS_LATE:
-		call_fail(ac, API_LATE, "the API server did not answer in time");
+		call_fail(ac, API_LATE, "the API server is silent");
 		break;
 	case HTTPS_FAILED:
 		kj_tame(ha->ha_why, strlen(ha->ha_why), why, sizeof(why));
@@ -422,4 +422,17 @@ api_version_set(struct cluster *cl, const char *version)
 
 	kj_tame(version, strlen(version), mt->mt_version,
 	    sizeof(mt->mt_version));
+}
+
+/* A reload may have given the cluster other credentials. */
+void
+api_renew(struct cluster **cl)
+{
+	struct cluster	*now = cluster_find(cluster_name(*cl));
+
+	if (now == NULL || now == *cl)
+		return;
+	cluster_ref(now);
+	cluster_unref(*cl);
+	*cl = now;
 }

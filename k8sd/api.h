@@ -27,7 +27,7 @@ struct api_call;
 struct api_request {
 	const char	*ar_method;
 	const char	*ar_path;	/* with its query */
-	const char	*ar_type;	/* of the body; NULL: application/json */
+	const char	*ar_type;	/* NULL: application/json */
 	const char	*ar_body;	/* or NULL: none */
 	uint64_t	 ar_timeout_ms;	/* 0: API_TIMEOUT_MS */
 	const char	*ar_verb;	/* for a 403: "create" */
@@ -61,6 +61,9 @@ typedef void	 api_done(void *, const struct api_answer *);
 struct api_call	*api_begin(struct cluster *, const struct api_request *,
 		    api_done *, void *);
 void	 api_cancel(struct api_call *);
+
+/* The cluster of this name as it is configured now, if it still is. */
+void	 api_renew(struct cluster **);
 
 /* The server's clock, as its last answer had it; else our own. */
 int64_t	 api_now(struct cluster *);
