@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: ISC */
+
+/*
+ * k8sd runs this: what a session has of a pod.  It waits for the pod (kpod.c)
+ * and for what is to be in it (source.c), and then hands each of the session's
+ * clients to hands of its own in the workspace, unread.
+ */
+
+#include <sys/queue.h>
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <event2/event.h>
+
+#include "child.h"
+#include "codes.h"
+#include "exec.h"
+#include "kpod.h"
+#include "log.h"
+#include "source.h"
+
+#define ATTACHES_MAX	64	/* of a session, at a time */
+
+/* A client; its descriptor waits while the workspace does not run. */
+struct attach {
+	TAILQ_ENTRY(attach)	 at_entry;
+	struct pod		*at_pod;
+	struct exec		*at_exec;	/* NULL: waits */
+	int			 at_fd;		/* or -1 */
+};
+
+struct pod {
+	struct kpod_user	 po_user;
+	struct cluster		*po_cluster;
+	char			*po_namespace;
+	char			 po_name[POD_NAME_LEN + 1];
+	char			*po_cwd;
+	char			*po_git;
+	char			*po_ref;
+	uint64_t		 po_git_ms;
+	int			 po_forward;
+	int			 po_delete;	/* when it is stopped */
+	int			 po_done;	/* told that it is ready */
+	int			 po_stopping;
+	struct source		*po_source;
+	TAILQ_HEAD(, attach)	 po_attaches;
+	size_t			 po_nattaches;
+	struct event		 po_event;	/* what is to be told */
+	const char		*po_code;
+	char			 po_text[POD_TEXT_LEN];
+	struct pod_callbacks	 po_callbacks;
+	void			*po_arg;
+};
+
+/* ---- ends ---- */
+
+static void
+attach_free(struct attach *at)
+{
+	TAILQ_REMOVE(&at->at_pod->po_attaches, at, at_entry);
+	at->at_pod->po_nattaches--;
+	exec_cancel(at->at_exec);
+	if (at->at_fd != -1)
+		close(at->at_fd);
+	free(at);
+}
+
+static void
+pod_hush(struct pod *po)
+{
+	struct attach	*at;
+
+	source_cancel(po->po_source);
+	po->po_source = NULL;
+	while ((at = TAILQ_FIRST(&po->po_attaches)) != NULL)
+		attach_free(at);
+}
+
+static void
+pod_free(struct pod *po)
+{
+	pod_hush(po);
+	event_del(&po->po_event);
+	if (po->po_cluster != NULL)
+		cluster_unref(po->po_cluster);
+	free(po->po_namespace);
+	free(po->po_cwd);
+	free(po->po_git);
+	free(po->po_ref);
+	free(po);
+}
+
+void
+pod_forget(struct pod *po)
+{
+	if (po->po_user.ku_kpod != NULL)
+		kpod_leave(&po->po_user, 0);
+	pod_free(po);
+}
+
+static void
+pod_failed_end(struct pod *po, const char *code, const char *text)
+{
+	if (po->po_done)
+		po->po_callbacks.pc_ended(po->po_arg, CAUSE_SANDBOX, text);
+	else
+		po->po_callbacks.pc_done(po->po_arg, code, po->po_name, text);
+	pod_free(po);
+}
+
+/* Told from the event loop. */
+static void
+pod_fail_later(struct pod *po, const char *code, const char *fmt, ...)
+{
+	va_list	 ap;
+
+	va_start(ap, fmt);
+	vsnprintf(po->po_text, sizeof(po->po_text), fmt, ap);
+	va_end(ap);
+	po->po_code = code;
+	event_active(&po->po_event, EV_TIMEOUT, 0);
+}
+
+static void
+pod_on_event(evutil_socket_t fd, short what, void *arg)
+{
+	struct pod	*po = arg;
+
+	(void)fd, (void)what;
+	if (!po->po_stopping) {
+		pod_failed_end(po, po->po_code, po->po_text);
+		return;
+	}
+	po->po_callbacks.pc_ended(po->po_arg, CAUSE_REQUEST, "");
+	pod_free(po);
+}
+
+/* ---- clients ---- */
+
+static void
+attach_ended(void *arg, const struct exec_end *ee)
+{
+	struct attach	*at = arg;
+
+	at->at_exec = NULL;
+	if (ee->how != EXEC_EXITED)
+		log_info("pod %s: a client's hands: %s",
+		    at->at_pod->po_name, ee->why);
+	attach_free(at);
+}
+
+static void
+attach_go(struct attach *at)
+{
+	struct pod		*po = at->at_pod;
+	const char		*command[] = {
+		BOX_PROGRAM, "hands", "-k", "-d", po->po_cwd, NULL, NULL
+	};
+	struct exec_request	 er = {
+		.namespace = po->po_namespace,
+		.pod = po->po_name,
+		.container = WORKSPACE,
+		.command = command,
+		.fd = at->at_fd,
+	};
+
+	if (po->po_forward)
+		command[5] = "-F";
+	at->at_fd = -1;
+	api_renew(&po->po_cluster);
+	at->at_exec = exec_begin(po->po_cluster, &er, attach_ended, at);
+}
+
+void
+pod_attach(struct pod *po, int fd)
+{
+	struct attach	*at;
+
+	if (!po->po_done || po->po_stopping ||
+	    po->po_nattaches >= ATTACHES_MAX) {
+		close(fd);
+		return;
+	}
+	if ((at = calloc(1, sizeof(*at))) == NULL)
+		fatal("%s", __func__);
+	at->at_pod = po;
+	at->at_fd = fd;
+	TAILQ_INSERT_TAIL(&po->po_attaches, at, at_entry);
+	po->po_nattaches++;
+	if (po->po_user.ku_kpod->kp_runs)
+		attach_go(at);
+}
+
+/* ---- what the pod tells ---- */
+
+static void
+pod_heard_progress(void *arg, const char *text)
+{
+	struct pod	*po = arg;
+
+	if (!po->po_done)
+		po->po_callbacks.pc_progress(po->po_arg, text);
+}
+
+static void
+pod_is_ready(struct pod *po)
+{
+	po->po_done = 1;
+	po->po_callbacks.pc_done(po->po_arg, NULL, po->po_name, "");
+}
+
+static void
+pod_sourced(void *arg, const char *why)
+{
+	struct pod	*po = arg;
+	char		 text[POD_TEXT_LEN];
+
+	po->po_source = NULL;
+	if (why == NULL) {
+		pod_is_ready(po);
+		return;
+	}
+	strlcpy(text, why, sizeof(text));
+	kpod_leave(&po->po_user, 0);
+	pod_failed_end(po, POD_CODE_WORKSPACE, text);
+}
+
+static void
+pod_heard_ready(void *arg)
+{
+	struct pod		*po = arg;
+	struct source_wish	 sw = {
+		.sw_namespace = po->po_namespace,
+		.sw_pod = po->po_name,
+		.sw_cwd = po->po_cwd,
+		.sw_url = po->po_git,
+		.sw_ref = po->po_ref,
+		.sw_timeout_ms = po->po_git_ms,
+	};
+
+	if (po->po_git[0] == '\0') {
+		pod_is_ready(po);
+		return;
+	}
+	po->po_callbacks.pc_progress(po->po_arg, "clones the repository");
+	po->po_source = source_begin(po->po_cluster, &sw, pod_sourced, po);
+}
+
+static void
+pod_heard_runs(void *arg, int runs, const char *text)
+{
+	struct pod	*po = arg;
+	struct attach	*at, *next;
+
+	(void)text;
+	if (!runs)
+		return;
+	TAILQ_FOREACH_SAFE(at, &po->po_attaches, at_entry, next)
+		if (at->at_exec == NULL)
+			attach_go(at);
+}
+
+static void
+pod_heard_failed(void *arg, const char *code, const char *text)
+{
+	pod_failed_end(arg, code, text);
+}
+
+static void
+pod_heard_ended(void *arg, enum session_cause cause, const char *text)
+{
+	struct pod	*po = arg;
+
+	po->po_callbacks.pc_ended(po->po_arg, po->po_stopping ?
+	    CAUSE_REQUEST : cause, text);
+	pod_free(po);
+}
+
+static const struct kpod_ops	 pod_ops = {
+	.ko_progress = pod_heard_progress,
+	.ko_ready = pod_heard_ready,
+	.ko_runs = pod_heard_runs,
+	.ko_failed = pod_heard_failed,
+	.ko_ended = pod_heard_ended,
+};
+
+/* ---- begin and stop ---- */
+
+static char *
+copy(const char *text)
+{
+	char	*p;
+
+	if ((p = strdup(text)) == NULL)
+		fatal("%s", __func__);
+	return p;
+}
+
+static void
+pod_take_conf(struct pod *po, const struct pod_conf *pc,
+    const struct pod_wish *pw)
+{
+	const char	*id = pc->pc_id[0] != '\0' ? pc->pc_id :
+	    pw->pw_session;
+
+	names_pod(id, po->po_name);
+	po->po_namespace = copy(pc->pc_namespace[0] != '\0' ?
+	    pc->pc_namespace : cluster_namespace(po->po_cluster));
+	po->po_cwd = copy(pw->pw_cwd[0] != '\0' ? pw->pw_cwd : pc->pc_cwd);
+	po->po_git = copy(pc->pc_git);
+	po->po_ref = copy(pc->pc_git_ref);
+	po->po_git_ms = pc->pc_git_timeout_ms;
+	po->po_forward = pc->pc_forward;
+	po->po_delete = pc->pc_delete_on_stop == POD_DELETE_UNSET ?
+	    !pw->pw_named && pc->pc_id[0] == '\0' :
+	    pc->pc_delete_on_stop == POD_DELETE_YES;
+}
+
+static void
+pod_join(struct pod *po, const struct pod_conf *pc, const struct pod_wish *pw)
+{
+	struct manifest		 mf = {
+		.mf_conf = pc,
+		.mf_id = pc->pc_id[0] != '\0' ? pc->pc_id : pw->pw_session,
+		.mf_namespace = po->po_namespace,
+		.mf_cwd = pc->pc_cwd,
+		.mf_owner = pw->pw_owner,
+		.mf_deadline_ms = pw->pw_deadline_ms != 0 ?
+		    pw->pw_deadline_ms : pc->pc_deadline_ms,
+		.mf_variables = pw->pw_variables,
+	};
+	struct kpod_terms	 kt = {
+		.kt_heartbeat_ms = pc->pc_heartbeat_ms,
+		.kt_ready_ms = pc->pc_ready_timeout_ms,
+		.kt_recreate = pc->pc_on_stale == POD_STALE_RECREATE,
+	};
+	char			 why[POD_TEXT_LEN - 256];
+	cJSON			*want;
+
+	if ((want = manifest_new(&mf, why, sizeof(why))) == NULL)
+		pod_fail_later(po, CODE_BAD_CONFIGURATION, "%s", why);
+	else if (kpod_join(&po->po_user, po->po_cluster, want, &kt, why,
+	    sizeof(why)) == NULL)
+		pod_fail_later(po, POD_CODE_DIFFERS,
+		    "pod %s, which others share: %s", po->po_name, why);
+}
+
+struct pod *
+pod_start(const struct pod_wish *pw, const struct pod_callbacks *callbacks,
+    void *arg)
+{
+	const struct pod_conf	*pc = pod_conf_find(pw->pw_sandbox);
+	struct cluster		*cl;
+	struct pod		*po;
+
+	if ((po = calloc(1, sizeof(*po))) == NULL)
+		fatal("%s", __func__);
+	po->po_user.ku_ops = &pod_ops;
+	po->po_user.ku_arg = po;
+	po->po_callbacks = *callbacks;
+	po->po_arg = arg;
+	TAILQ_INIT(&po->po_attaches);
+	event_assign(&po->po_event, child_base, -1, 0, pod_on_event, po);
+	if (pc == NULL)
+		pod_fail_later(po, CODE_UNKNOWN_SANDBOX,
+		    "sandbox %s is not configured here", pw->pw_sandbox);
+	else if ((cl = cluster_find(pc->pc_cluster)) == NULL)
+		pod_fail_later(po, POD_CODE_CLUSTER,
+		    "cluster \"%s\" is not configured here", pc->pc_cluster);
+	else {
+		po->po_cluster = cluster_ref(cl);
+		pod_take_conf(po, pc, pw);
+		pod_join(po, pc, pw);
+	}
+	return po;
+}
+
+void
+pod_stop(struct pod *po, enum pod_stop how)
+{
+	int	 delete = how == POD_AS_CONFIGURED ? po->po_delete :
+	    how == POD_DELETE;
+
+	if (po->po_stopping)
+		return;
+	po->po_stopping = po->po_done = 1;
+	pod_hush(po);
+	if (po->po_user.ku_kpod == NULL ||
+	    !kpod_leave(&po->po_user, delete))
+		event_active(&po->po_event, EV_TIMEOUT, 0);
+}
+
+const char *
+pod_name(const struct pod *po)
+{
+	return po->po_name;
+}
+
+const char *
+pod_namespace(const struct pod *po)
+{
+	return po->po_namespace != NULL ? po->po_namespace : "";
+}
