@@ -21,6 +21,7 @@
 
 #define LEASE_S		30
 #define RENEW_MS	10000
+#define LINGER_MS	5000
 #define LEASES		"/apis/coordination.k8s.io/v1/namespaces/%s/leases"
 
 struct keeper {
@@ -37,8 +38,6 @@ struct keeper {
 
 static LIST_HEAD(, keeper)	 keepers = LIST_HEAD_INITIALIZER(keepers);
 static char			 me[POD_NAME_LEN + 1];
-
-static void	 keeper_ask(struct keeper *);
 
 /* ---- who we are ---- */
 
@@ -98,24 +97,17 @@ keeper_asked(void *arg, const struct api_answer *aa)
 		keeper_free(ke);
 		return;
 	}
-	if (aa->aa_result == API_OK)
+	if (aa->aa_result == API_OK || strcmp(aa->aa_reason,
+	    "AlreadyExists") == 0) {
 		ke->ke_made = 1;
-	else if (aa->aa_status == 404)
+		ke->ke_said = 0;
+	} else if (aa->aa_status == 404)
 		ke->ke_made = 0;
-	else if (strcmp(aa->aa_reason, "AlreadyExists") == 0)
-		ke->ke_made = 1;
-	if (aa->aa_result != API_OK && ke->ke_said++ == 0)
+	else if (ke->ke_said++ == 0)
 		log_warnx("cluster %s: lease in %s: %s",
 		    cluster_name(ke->ke_cluster), ke->ke_namespace,
 		    aa->aa_why);
-	else if (aa->aa_result == API_OK)
-		ke->ke_said = 0;
-	if (ke->ke_refs == 0 && ke->ke_made)
-		keeper_ask(ke);
-	else if (ke->ke_refs == 0)
-		keeper_free(ke);
-	else
-		keeper_arm(ke, RENEW_MS - arc4random_uniform(RENEW_MS / 8));
+	keeper_arm(ke, RENEW_MS - arc4random_uniform(RENEW_MS / 8));
 }
 
 static cJSON *
@@ -179,7 +171,9 @@ keeper_on_timer(evutil_socket_t fd, short what, void *arg)
 	struct keeper	*ke = arg;
 
 	(void)fd, (void)what;
-	if (ke->ke_call == NULL)
+	if (ke->ke_refs == 0 && !ke->ke_made)
+		keeper_free(ke);
+	else if (ke->ke_call == NULL)
 		keeper_ask(ke);
 }
 
@@ -211,13 +205,8 @@ keeper_leave(struct keeper *ke)
 {
 	if (ke == NULL || --ke->ke_refs > 0)
 		return;
-	event_del(&ke->ke_timer);
-	if (ke->ke_call != NULL)
-		return;
-	if (ke->ke_made)
-		keeper_ask(ke);
-	else
-		keeper_free(ke);
+	/* The next session may come at once. */
+	keeper_arm(ke, LINGER_MS);
 }
 
 /* ---- a pod's follower ---- */

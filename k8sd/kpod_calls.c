@@ -107,6 +107,10 @@ kpod_create(struct kpod *kp)
 	manifest_date(pod, api_now(kp->kp_cluster));
 	notes = cJSON_GetObjectItemCaseSensitive(
 	    cJSON_GetObjectItemCaseSensitive(pod, "metadata"), "annotations");
+	/* None at all, rather than one that grows old. */
+	if (kp->kp_terms.kt_heartbeat_ms == 0)
+		cJSON_DeleteItemFromObjectCaseSensitive(notes,
+		    NOTE_HEARTBEAT);
 	kj_put(notes, NOTE_FOLLOWER, follow_me());
 	kj_put(notes, NOTE_TERM, "1");
 	body = kj_print(pod);

@@ -9,7 +9,7 @@
 
 #include "kjson.h"
 
-enum pod_state {
+enum pod_life {
 	POD_WAITS,		/* for a node, an image, a container */
 	POD_RUNS,		/* the workspace does */
 	POD_HOPELESS,		/* it waits for what will not come */
@@ -21,7 +21,7 @@ enum pod_state {
 #define STATUS_LEN	480
 
 struct pod_status {
-	enum pod_state	 ps_state;
+	enum pod_life	 ps_state;
 	int		 ps_deadline;		/* ended by its deadline */
 	uint64_t	 ps_restarts;		/* of the workspace */
 	char		 ps_text[STATUS_LEN];	/* what it does, or why not */

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: ISC */
+
+/*
+ * k8sd runs this: one pod by the id of its session, which is deleted or gets a
+ * heartbeat, whether this daemon has the session or not.
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "codes.h"
+#include "job.h"
+#include "log.h"
+
+#define ROUNDS_MAX	5
+
+static void	 job_look(struct pods_job *);
+
+/* Deleted by somebody else is deleted; what changes is looked at again. */
+static void
+job_acted(void *arg, const struct api_answer *aa)
+{
+	struct pods_job		*pj = arg;
+	struct pods_item	 pi = {
+		.pi_session = pj->pj_session,
+		.pi_pod = pj->pj_name,
+		.pi_text = pj->pj_heartbeat ? "heartbeat" : "deleted",
+		.pi_state = "",
+	};
+
+	pj->pj_call = NULL;
+	if (aa->aa_result == API_OK ||
+	    (aa->aa_status == 404 && !pj->pj_heartbeat)) {
+		pj->pj_item(pj->pj_arg, &pi);
+		job_over(pj, NULL, "");
+	} else if (aa->aa_status == 409 && pj->pj_rounds++ < ROUNDS_MAX)
+		job_look(pj);
+	else
+		job_failed(pj, aa);
+}
+
+static void
+job_act(struct pods_job *pj, const cJSON *pod)
+{
+	const char	*uid = kj_string(pod, "metadata/uid");
+	char		 path[API_PATH_LEN], *body;
+
+	kpod_path(pj->pj_namespace, pj->pj_name, "", path, sizeof(path));
+	if (pj->pj_heartbeat) {
+		body = kpod_beat_body(pj->pj_cluster, uid);
+		job_call(pj, "PATCH", "patch", "pods", path, body, job_acted);
+	} else {
+		body = kpod_delete_body(uid,
+		    kj_string(pod, "metadata/resourceVersion"));
+		job_call(pj, "DELETE", "delete", "pods", path, body,
+		    job_acted);
+	}
+	cJSON_free(body);
+}
+
+static void
+job_looked(void *arg, const struct api_answer *aa)
+{
+	struct pods_job	*pj = arg;
+	const cJSON	*pod = aa->aa_json;
+	char		 text[POD_TEXT_LEN];
+
+	pj->pj_call = NULL;
+	if (aa->aa_status == 404) {
+		snprintf(text, sizeof(text), "there is no pod %s",
+		    pj->pj_name);
+		job_over(pj, CODE_UNKNOWN_SESSION, text);
+	} else if (aa->aa_result != API_OK)
+		job_failed(pj, aa);
+	else if (strcmp(kj_label(pod, MARK_MANAGED), MARK_MANAGER) != 0 ||
+	    strcmp(kj_label(pod, MARK_OWNER), names_installation()) != 0 ||
+	    strcmp(kj_annotation(pod, NOTE_ID), pj->pj_session) != 0) {
+		snprintf(text, sizeof(text), "pod %s is not ours",
+		    pj->pj_name);
+		job_over(pj, POD_CODE_FOREIGN, text);
+	} else
+		job_act(pj, pod);
+}
+
+static void
+job_look(struct pods_job *pj)
+{
+	char	 path[API_PATH_LEN];
+
+	kpod_path(pj->pj_namespace, pj->pj_name, "", path, sizeof(path));
+	job_call(pj, "GET", "get", "pods", path, NULL, job_looked);
+}
+
+struct pods_job *
+pods_terminate(const struct pods_ask *pa, pods_item *item, pods_done *done,
+    void *arg)
+{
+	struct pods_job	*pj;
+	int		 go;
+
+	pj = job_new(pa, item, done, arg, &go);
+	if (go)
+		job_look(pj);
+	return pj;
+}
+
+struct pods_job *
+pods_heartbeat(const struct pods_ask *pa, pods_item *item, pods_done *done,
+    void *arg)
+{
+	struct pods_job	*pj;
+	int		 go;
+
+	pj = job_new(pa, item, done, arg, &go);
+	pj->pj_heartbeat = 1;
+	if (go)
+		job_look(pj);
+	return pj;
+}
