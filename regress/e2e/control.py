@@ -88,7 +88,7 @@ REFUSALS = {
     "bad_kind": (b'{"op":"events.follow","kinds":["x"]}', "bad_request",
                  False),
     "no_kind": (b'{"op":"events.follow","kinds":[]}', "bad_request", False),
-    "bad_session": (b'{"op":"events.follow","session_id":"a/b"}',
+    "bad_session": (b'{"op":"events.follow","session_id":"-a"}',
                     "bad_request", False),
     "unknown": (b'{"op":"stop"}', "unknown_op", False),
     "case": (b'{"op":"Status"}', "unknown_op", False),
