@@ -3,7 +3,7 @@
 /*
  * What is written down.  An engine opens a request once it has credit, and
  * tells its facts as they come; policyd tells of sessions and of deciders that
- * failed.
+ * failed, the parent of who is attached to a sandbox.
  */
 
 /*
@@ -61,6 +61,11 @@ MSG(RECORD_SESSION, record_session, R_POLICYD, R_RECORDER, FD_NEVER, S_OPEN)
 FIELDS(record_session, U8(kind) U64(at) STR(session, SESSION_LEN)
     STR(policy, NAME_LEN) STR(reason, PATH_LEN) STR(ca, FINGERPRINT_LEN)
     U8(told) STR(environment, ENVIRONMENT_LEN))
+
+/* Whose connection a sandbox serves since when, or has served until now. */
+MSG(RECORD_ATTACHED, record_attached, R_PARENT, R_RECORDER, FD_NEVER, S_WORK)
+FIELDS(record_attached, U8(kind) U64(at) U64(since) STR(session, SESSION_LEN)
+    U32(number) U32(uid) U32(pid) STR(program, PROGRAM_LEN))
 
 /* A decider that did not decide, and what it was asked about. */
 MSG(RECORD_DECIDER, record_decider, R_POLICYD, R_RECORDER, FD_NEVER, S_OPEN)

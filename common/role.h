@@ -38,6 +38,7 @@ enum role {
 
 #define NAME_LEN	64	/* of a policy, decider, fixed session, ... */
 #define SESSION_LEN	255	/* of a session id, see name.h */
+#define PROGRAM_LEN	15	/* of a process, as it calls itself */
 #define FINGERPRINT_LEN	64	/* of a CA: hexadecimal SHA-256 */
 #define HOST_LEN	253
 #define ADDRESS_LEN	64	/* printed, with a prefix length */

@@ -173,6 +173,8 @@ WORD_FUNCTIONS(decision)
 	W(RECORD_DECIDER_FAILURE, "decider_failure") \
 	W(RECORD_SESSION_STARTED, "session_started") \
 	W(RECORD_SESSION_ENDED, "session_ended") \
+	W(RECORD_SESSION_ATTACHED, "session_attached") \
+	W(RECORD_SESSION_DETACHED, "session_detached") \
 	W(RECORD_CONNECTION_REFUSED, "connection_refused") \
 	W(RECORD_NAME_ASKED, "name_asked") \
 	W(RECORD_GAP, "gap") \

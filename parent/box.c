@@ -41,6 +41,7 @@ struct served {
 	TAILQ_ENTRY(served)	 sv_entry;
 	struct box		*sv_box;	/* NULL: the session is over */
 	struct program		*sv_program;
+	uint32_t		 sv_attached;
 };
 
 struct box {
@@ -59,6 +60,7 @@ struct box {
 	unsigned int		 bo_within_ms;	/* to end; 0: not asked to */
 	unsigned int		 bo_nserved;
 	TAILQ_HEAD(, served)	 bo_served;
+	struct attached_list	 bo_attached;
 };
 
 static TAILQ_HEAD(, box)	 boxes = TAILQ_HEAD_INITIALIZER(boxes);
@@ -131,6 +133,7 @@ box_new(const struct msg_sandbox_ask *ma, const struct peer *pe, int *engine)
 	bo->bo_spec.bs_gid = pe->pe_gid;
 	evtimer_assign(&bo->bo_overdue, d.d_base, box_on_overdue, bo);
 	TAILQ_INIT(&bo->bo_served);
+	TAILQ_INIT(&bo->bo_attached.al_head);
 	TAILQ_INSERT_TAIL(&boxes, bo, bo_entry);
 	return bo;
 }
@@ -319,13 +322,15 @@ served_ended(void *arg, const char *why)
 	if (sv->sv_box != NULL) {
 		TAILQ_REMOVE(&sv->sv_box->bo_served, sv, sv_entry);
 		sv->sv_box->bo_nserved--;
+		attached_end(&sv->sv_box->bo_attached, sv->sv_attached);
 	}
 	free(sv);
 }
 
 /* A program is written for input that blocks. */
-static void
-box_serve_custom(struct box *bo, const struct conf_sandbox *sb, int fd)
+static bool
+box_serve_custom(struct box *bo, const struct conf_sandbox *sb, int fd,
+    uint32_t number)
 {
 	struct conf_word	 word = { .wd_text = sb->sb_program };
 	struct conf_words	 command = TAILQ_HEAD_INITIALIZER(command);
@@ -341,28 +346,30 @@ box_serve_custom(struct box *bo, const struct conf_sandbox *sb, int fd)
 	if (bo->bo_nserved == SERVED_MAX) {
 		log_info("session %s: more than %d connections at once",
 		    bo->bo_session->se_name, SERVED_MAX);
-		return;
+		return false;
 	}
 	TAILQ_INSERT_TAIL(&command, &word, wd_entry);
 	if ((flags = fcntl(fd, F_GETFL)) == -1 ||
 	    fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == -1 ||
 	    (sv = calloc(1, sizeof(*sv))) == NULL) {
 		log_warn("session %s", bo->bo_session->se_name);
-		return;
+		return false;
 	}
 	if ((sv->sv_program = program_serve(&ps, fd, served_ended,
 	    sv)) == NULL) {
 		log_warn("session %s: %s", bo->bo_session->se_name,
 		    sb->sb_program);
 		free(sv);
-		return;
+		return false;
 	}
+	sv->sv_attached = number;
 	sv->sv_box = bo;
 	TAILQ_INSERT_TAIL(&bo->bo_served, sv, sv_entry);
 	bo->bo_nserved++;
+	return true;
 }
 
-static void
+static bool
 box_pass(const struct box *bo, int fd)
 {
 	char		 word = WORD_ATTACH;
@@ -380,26 +387,34 @@ box_pass(const struct box *bo, int fd)
 	cmsg.hdr.cmsg_type = SCM_RIGHTS;
 	cmsg.hdr.cmsg_len = CMSG_LEN(sizeof(int));
 	memcpy(CMSG_DATA(&cmsg.hdr), &fd, sizeof(fd));
-	if (sendmsg(bo->bo_channel, &mh, MSG_DONTWAIT | MSG_NOSIGNAL) == -1)
-		log_warn("session %s: a client cannot be attached",
-		    bo->bo_session->se_name);
+	if (sendmsg(bo->bo_channel, &mh, MSG_DONTWAIT | MSG_NOSIGNAL) != -1)
+		return true;
+	log_warn("session %s: a client cannot be attached",
+	    bo->bo_session->se_name);
+	return false;
 }
 
-/* The client's connection is the sandbox's; the descriptor stays ours. */
+/* The client's connection is the sandbox's; see attached.c for our copy. */
 void
 box_attach(struct box *bo, int fd)
 {
 	const struct conf_sandbox	*sb;
+	uint32_t			 number;
+	bool				 passed = false;
 
 	sb = conf_sandbox_find(d.d_conf, bo->bo_spec.bs_sandbox);
+	if ((number = attached_add(&bo->bo_attached, bo->bo_session, fd)) == 0)
+		return;
 	if (!bo->bo_serves)
 		log_warnx("session %s: a client comes too early",
 		    bo->bo_session->se_name);
 	else if (bo->bo_channel != -1)
-		box_pass(bo, fd);
+		passed = box_pass(bo, fd);
 	else if (bo->bo_custom && sb != NULL &&
 	    sb->sb_kind == SANDBOX_CUSTOM)
-		box_serve_custom(bo, sb, fd);
+		passed = box_serve_custom(bo, sb, fd, number);
+	if (!passed)
+		attached_end(&bo->bo_attached, number);
 }
 
 /* ---- the end ---- */
@@ -435,6 +450,7 @@ box_end(struct box *bo)
 {
 	struct served	*sv;
 
+	attached_end_all(&bo->bo_attached);
 	bo->bo_session = NULL;
 	event_del(&bo->bo_overdue);
 	while ((sv = TAILQ_FIRST(&bo->bo_served)) != NULL) {
@@ -471,9 +487,11 @@ box_reaped(pid_t pid, int status)
 	else if (!box_is_gated(bo) && status == 0 &&
 	    se->se_cause == CAUSE_NONE)
 		box_begins(bo);
-	else
+	else {
+		attached_end_all(&bo->bo_attached);
 		session_box_gone(se, *why != '\0' ? why :
 		    "its sandbox ended at once");
+	}
 	return true;
 }
 

@@ -49,7 +49,7 @@ parent_controld_log_ask(struct ipc *ip, const union msg *m)
 int
 parent_controld_peer_ask(struct ipc *ip, const union msg *m)
 {
-	struct peer	 peer = { 0, 0 };
+	struct peer	 peer = { 0 };
 	int		 fd = ipc_take_fd(ip);
 	bool		 welcome = fd != -1 && peer_welcome(fd, &peer);
 

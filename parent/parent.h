@@ -172,6 +172,23 @@ void		 exec_as(const struct passwd *);
 void		 exec_signals(void);
 void		 exec_limits(void);
 
+/* Who is at the other end of a connection; see peer.c. */
+struct peer {
+	uid_t	 pe_uid;
+	gid_t	 pe_gid;
+	pid_t	 pe_pid;
+};
+
+/* attached.c */
+struct attached_list {
+	TAILQ_HEAD(, attached)	 al_head;
+	unsigned int		 al_count;
+};
+uint32_t	 attached_add(struct attached_list *, const struct session *,
+		    int);
+void		 attached_end(struct attached_list *, uint32_t);
+void		 attached_end_all(struct attached_list *);
+
 /* box.c, box_exec.c */
 struct box_spec {
 	char			 bs_sandbox[NAME_LEN + 1];	/* or "" */
@@ -181,7 +198,6 @@ struct box_spec {
 	char			*bs_variables;	/* a NUL behind each */
 	size_t			 bs_variableslen;
 };
-struct peer;
 struct box	*box_new(const struct msg_sandbox_ask *, const struct peer *,
 		    int *);
 int		 box_start(struct box *, struct session *, struct why *);
@@ -307,12 +323,10 @@ size_t		 resolv_system(struct addr *, size_t);
 
 /* peer.c */
 void		 peer_init(void);
-struct peer {
-	uid_t	 pe_uid;
-	gid_t	 pe_gid;
-};
 bool		 peer_who(int, struct peer *);
 bool		 peer_welcome(int, struct peer *);
+void		 peer_program(int, const struct peer *,
+		    char [PROGRAM_LEN + 1]);
 
 /* notify.c */
 void		 notify_init(void);

@@ -12,6 +12,7 @@
 #include <sys/syscall.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -130,11 +131,13 @@ peer_who(int fd, struct peer *pe)
 
 	pe->pe_uid = (uid_t)-1;
 	pe->pe_gid = (gid_t)-1;
+	pe->pe_pid = 0;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == -1 ||
 	    cred.pid <= 0)
 		return false;
 	pe->pe_uid = cred.uid;
 	pe->pe_gid = cred.gid;
+	pe->pe_pid = cred.pid;
 	return true;
 }
 
@@ -152,8 +155,32 @@ peer_welcome(int fd, struct peer *pe)
 	}
 	pe->pe_uid = cred.uid;
 	pe->pe_gid = cred.gid;
+	pe->pe_pid = cred.pid;
 	if ((why = peer_doubt(fd, &cred)) != NULL)
 		log_info("control client pid %d uid %u: %s, hung up",
 		    (int)cred.pid, cred.uid, why);
 	return why == NULL;
+}
+
+/* What the process calls itself, by its own word; "" of one that has ended. */
+void
+peer_program(int fd, const struct peer *pe, char name[PROGRAM_LEN + 1])
+{
+	char	 path[64];
+	ssize_t	 n = -1;
+	int	 pidfd, file;
+
+	name[0] = '\0';
+	if (pe->pe_pid <= 0 || (pidfd = peer_hold(fd, pe->pe_pid)) == -1)
+		return;
+	snprintf(path, sizeof(path), "/proc/%d/comm", (int)pe->pe_pid);
+	if ((file = open(path, O_RDONLY | O_CLOEXEC)) != -1) {
+		n = read(file, name, PROGRAM_LEN);
+		close(file);
+	}
+	if (n < 0 || peer_ended(pidfd))
+		n = 0;
+	name[n] = '\0';
+	name[strcspn(name, "\n")] = '\0';
+	close(pidfd);
 }

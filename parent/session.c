@@ -128,11 +128,12 @@ session_free(struct session *se)
 	if (session_policy(d.d_conf, se) == NULL)
 		se->se_why = "its policy is no longer there";
 	session_answer(se, false, se->se_why);
+	/* Who was attached is recorded before the end of the session is. */
+	if (se->se_boxed != NULL)
+		box_end(se->se_boxed);
 	session_close(se);
 	if (se->se_box != -1)
 		close(se->se_box);
-	if (se->se_boxed != NULL)
-		box_end(se->se_boxed);
 	if (se->se_engine != NULL) {
 		se->se_engine->pr_session = NULL;
 		proc_end(se->se_engine);
@@ -331,7 +332,8 @@ parent_controld_session_attach(struct ipc *ip, const union msg *m)
 		return 0;
 	if (se != NULL && se->se_boxed != NULL)
 		box_attach(se->se_boxed, fd);
-	close(fd);
+	else
+		close(fd);
 	return 0;
 }
 

@@ -284,6 +284,28 @@ chain_session(const struct msg_record_session *m)
 	chain_end();
 }
 
+void
+chain_attached(const struct msg_record_attached *m)
+{
+	struct jsonw	*w;
+
+	if ((w = chain_begin(m->kind, m->at, m->session, 0)) == NULL)
+		return;
+	jsonw_lit(w, "attachment");
+	jsonw_uint(w, m->number);
+	jsonw_lit(w, "uid");
+	jsonw_uint(w, m->uid);
+	jsonw_lit(w, "pid");
+	jsonw_uint(w, m->pid);
+	jsonw_lit(w, "program");
+	jsonw_str(w, or_null(m->program));
+	if (m->kind == RECORD_SESSION_DETACHED) {
+		jsonw_lit(w, "attached_at");
+		chain_put_time(m->since);
+	}
+	chain_end();
+}
+
 static void
 put_seq(const char *key, uint64_t seq, int known)
 {

@@ -40,6 +40,19 @@ recorder_policyd_record_session(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
+static int
+recorder_parent_record_attached(struct ipc *ip, const union msg *m)
+{
+	const struct msg_record_attached	*mr = &m->record_attached;
+
+	if (mr->kind != RECORD_SESSION_ATTACHED &&
+	    mr->kind != RECORD_SESSION_DETACHED)
+		return ipc_bad(ip, "record of kind %u about a connection",
+		    mr->kind);
+	chain_attached(mr);
+	return 0;
+}
+
 /*
  * What policyd has sent before controld asks about it is written by then: they
  * have a channel each, which the loop hears in any order.
@@ -115,6 +128,7 @@ static const ipc_handler parent_handlers[MSG_MAX] = {
 	[MSG_CONF_REDACT] = recorder_parent_conf_redact,
 	[MSG_CONF_SESSION] = recorder_parent_conf_session,
 	[MSG_FOLLOW] = recorder_parent_follow,
+	[MSG_RECORD_ATTACHED] = recorder_parent_record_attached,
 };
 
 static const ipc_handler policyd_handlers[MSG_MAX] = {

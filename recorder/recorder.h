@@ -84,6 +84,7 @@ struct jsonw		*chain_begin(enum record_kind, uint64_t, const char *,
 int			 chain_fits(void);
 void			 chain_end(void);
 void			 chain_session(const struct msg_record_session *);
+void			 chain_attached(const struct msg_record_attached *);
 void			 chain_file(void);
 void			 chain_gap(const struct gap *, struct line *);
 void			 chain_hash(struct link *, const char *, size_t);

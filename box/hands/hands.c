@@ -115,6 +115,20 @@ hands_add(int in, int out)
 	nconns++;
 }
 
+/*
+ * Whoever passed a connection through the channel has it open, too: the client
+ * sees the end by shutdown(2), and so does that.
+ */
+static void
+hands_drop(struct conn *cn)
+{
+	TAILQ_REMOVE(&conns, cn, cn_entry);
+	nconns--;
+	if (channel != -1)
+		(void)shutdown(cn->cn_in, SHUT_RDWR);
+	conn_free(cn);
+}
+
 static int
 hands_wait(void)
 {
@@ -142,9 +156,7 @@ hands_turn(void)
 		if (conn_serve(cn))
 			continue;
 		refused |= cn->cn_refused;
-		TAILQ_REMOVE(&conns, cn, cn_entry);
-		nconns--;
-		conn_free(cn);
+		hands_drop(cn);
 	}
 	return refused;
 }
@@ -154,10 +166,8 @@ hands_end(void)
 {
 	struct conn	*cn;
 
-	while ((cn = TAILQ_FIRST(&conns)) != NULL) {
-		TAILQ_REMOVE(&conns, cn, cn_entry);
-		conn_free(cn);
-	}
+	while ((cn = TAILQ_FIRST(&conns)) != NULL)
+		hands_drop(cn);
 }
 
 static int
@@ -212,8 +222,10 @@ channel_ready(void *arg)
 		return;
 	if (byte == 'A' && nconns < CONNS_MAX && set_nonblock(fd) == 0)
 		hands_add(fd, fd);
-	else
+	else {
+		(void)shutdown(fd, SHUT_RDWR);
 		(void)close(fd);
+	}
 }
 
 void

@@ -257,7 +257,8 @@ def bad_level(b):
 def ambiguous_word(b):
     want(b.run("events", "kind", "session"), 2, "",
          'egressctl: ambiguous argument "session", it may be: '
-         'session_started, session_ended\n')
+         'session_started, session_ended, session_attached, '
+         'session_detached\n')
 
 
 @case
