@@ -38,10 +38,11 @@ FIELDS(session_stop, U32(number) U8(cause) STR(text, PATH_LEN))
 
 /*
  * Its engine runs, and the sandbox that the parent makes serves; or neither
- * ever will.
+ * ever will.  refused: the sandbox is not for that client.
  */
 MSG(SESSION_DONE, session_done, R_PARENT, R_CONTROLD, FD_NEVER, S_WORK)
-FIELDS(session_done, U32(number) U8(ok) U8(cause) STR(text, PATH_LEN))
+FIELDS(session_done, U32(number) U8(ok) U8(refused) U8(cause)
+    STR(text, PATH_LEN))
 
 /*
  * The same session, for policyd: before the channel to its engine, and when

@@ -223,12 +223,13 @@ run_end(struct session *se, const char *reason)
 }
 
 static void
-run_failed(struct session *se, enum session_cause cause, const char *why)
+run_failed(struct session *se, const char *code, enum session_cause cause,
+    const char *why)
 {
 	const char	*body;
 	size_t		 len;
 
-	answer_error(CODE_START_FAILED, why, strlen(why));
+	answer_error(code, why, strlen(why));
 	body = answer_end(&len);
 	tell_all(&se->se_starters, body, len);
 	run_end(se, cause != CAUSE_NONE ? session_cause_name(cause) :
@@ -244,15 +245,17 @@ controld_parent_session_done(struct ipc *ip, const union msg *m)
 	const char			*body;
 	size_t				 len;
 
-	if (md->ok > 1 || md->cause >= SESSION_CAUSE_MAX || se == NULL ||
-	    !se->se_starting)
+	if (md->ok > 1 || md->refused > 1 || md->cause >= SESSION_CAUSE_MAX ||
+	    se == NULL || !se->se_starting)
 		return ipc_bad(ip, "session %u done: %u, cause %u",
 		    md->number, md->ok, md->cause);
 	se->se_starting = 0;
 	if (!md->ok)
-		run_failed(se, md->cause, md->text);
+		run_failed(se, md->refused ? CODE_NOT_PERMITTED :
+		    CODE_START_FAILED, md->cause, md->text);
 	else if (se->se_over)
-		run_failed(se, CAUSE_NONE, "its engine ended at once");
+		run_failed(se, CODE_START_FAILED, CAUSE_NONE,
+		    "its engine ended at once");
 	else {
 		boxed_put(answer_session(se), se);
 		body = answer_end(&len);

@@ -20,6 +20,7 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <sys/wait.h>
 
 #include <errno.h>
 #include <fcntl.h>
@@ -277,9 +278,11 @@ box_check(const struct box *bo, const struct conf_sandbox *sb, struct why *why)
 		    "in pods yet; say ungated in its block, whose policy then "
 		    "holds nothing", sb->sb_name);
 	if (caller && (bo->bo_spec.bs_uid == 0 ||
-	    identity_owns(bo->bo_spec.bs_uid)))
+	    identity_owns(bo->bo_spec.bs_uid))) {
+		bo->bo_session->se_refused = true;
 		return why_set(why, "%s: it runs as its caller, who must not "
 		    "be root or one of the daemon's own users", sb->sb_name);
+	}
 	if (!d.d_privileged && bo->bo_spec.bs_uid != geteuid() &&
 	    (sb == NULL || sb->sb_user == NULL))
 		return why_set(why, "the daemon is not root, and cannot make "
@@ -489,6 +492,8 @@ box_reaped(pid_t pid, int status)
 		box_begins(bo);
 	else {
 		attached_end_all(&bo->bo_attached);
+		se->se_refused = WIFEXITED(status) &&
+		    WEXITSTATUS(status) == EXEC_REFUSED;
 		session_box_gone(se, *why != '\0' ? why :
 		    "its sandbox ended at once");
 	}

@@ -109,7 +109,7 @@ check_starter(const struct box_spec *bs, const struct conf_sandbox *sb)
 		if (st->st_group ? is_in_group(st->st_name, bs) :
 		    is_user(st->st_name, bs->bs_uid))
 			return;
-	exec_say("sandbox %s is not for user %u", sb->sb_name, bs->bs_uid);
+	exec_refuse("sandbox %s is not for user %u", sb->sb_name, bs->bs_uid);
 }
 
 static const struct passwd *

@@ -71,6 +71,7 @@ struct session {
 	char			*se_environment; /* names; NULL: not told */
 	const char		*se_why;	/* it did not start */
 	const char		*se_text;	/* of its end, while it ends */
+	bool			 se_refused;	/* not for its client */
 	enum session_cause	 se_cause;	/* of its end */
 	struct proc		*se_engine;
 	uint64_t		 se_started;	/* clock_ms() */
@@ -169,6 +170,8 @@ void		 exec_fail(const char *) __attribute__((__noreturn__));
 void		 exec_say(const char *, ...) __attribute__((__noreturn__))
 		    LOG_FORMAT(1, 2);
 void		 exec_as(const struct passwd *);
+void		 exec_refuse(const char *, ...) __attribute__((__noreturn__))
+		    LOG_FORMAT(1, 2);
 void		 exec_signals(void);
 void		 exec_limits(void);
 
@@ -190,6 +193,7 @@ void		 attached_end(struct attached_list *, uint32_t);
 void		 attached_end_all(struct attached_list *);
 
 /* box.c, box_exec.c */
+#define EXEC_REFUSED	77	/* exit status: not for this client */
 struct box_spec {
 	char			 bs_sandbox[NAME_LEN + 1];	/* or "" */
 	uid_t			 bs_uid;	/* of the client */

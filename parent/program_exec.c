@@ -44,6 +44,19 @@ exec_say(const char *fmt, ...)
 	_exit(127);
 }
 
+/* The same, to a client that may not have what it asks for. */
+void
+exec_refuse(const char *fmt, ...)
+{
+	va_list	 ap;
+
+	va_start(ap, fmt);
+	vdprintf(STDERR_FILENO, fmt, ap);
+	va_end(ap);
+	dprintf(STDERR_FILENO, "\n");
+	_exit(EXEC_REFUSED);
+}
+
 void
 exec_fail(const char *what)
 {

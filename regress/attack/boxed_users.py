@@ -68,6 +68,11 @@ def refused(answer, *words):
         assert word in message, answer
 
 
+def not_permitted(answer, *words):
+    same(error(answer)[0], "not_permitted")
+    refused(answer, *words)
+
+
 # ---- sessions of others -------------------------------------------------------
 
 @cases.each(("virtual", "echo", "vmine", "cmine"))
@@ -116,7 +121,7 @@ def a_name_that_was_anothers():
 
 @cases.each(("alices", "calices"))
 def for_user(sandbox):
-    refused(start(BOB, "no", sandbox), f"not for user {BOB}")
+    not_permitted(start(BOB, "no", sandbox), f"not for user {BOB}")
     assert "no" not in host.sessions()
     for uid in (ALICE, 0):
         assert start(uid, "yes", sandbox).get("ok")
@@ -129,20 +134,22 @@ def for_group():
     what it says."""
     tape = grp.getgrnam("tape").gr_gid
     fields = {"session_id": "yes", "sandbox": "tapes"}
-    refused(ask_as(BOB, host.socket, "session.start", **fields))
+    not_permitted(ask_as(BOB, host.socket, "session.start", **fields))
     # A supplementary group of a process is nothing that can be told.
-    refused(ask_as(BOB, host.socket, "session.start", groups=[tape], **fields))
+    not_permitted(ask_as(BOB, host.socket, "session.start", groups=[tape],
+                         **fields))
     assert ask_as(BOB, host.socket, "session.start", gid=tape,
                   **fields).get("ok")
     host.stop_session("yes")
-    refused(start(ALICE, "no", "number"))
+    not_permitted(start(ALICE, "no", "number"))
     assert start(BOB, "yes", "number").get("ok")
     host.stop_session("yes")
 
 
 @cases.each(("mine", "vmine", "cmine"))
 def caller_is_never_root(sandbox):
-    refused(start(0, "no", sandbox, cwd=str(alices)), "must not be root")
+    not_permitted(start(0, "no", sandbox, cwd=str(alices)),
+                  "must not be root")
 
 
 @cases.each(("mine", "vmine", "cmine"))
@@ -153,7 +160,7 @@ def caller_is_never_ours(sandbox):
     except AssertionError as why:
         assert "as 61290" in str(why), why      # hung up on
         return
-    refused(answer, "daemon's own users")
+    not_permitted(answer, "daemon's own users")
 
 
 @cases.case
