@@ -20,6 +20,7 @@ struct parse {
 	size_t		 ps_nvalues;
 	size_t		 ps_max;
 	char		*ps_text;	/* where the next string goes */
+	int		 ps_nul;	/* in the string that was read last */
 	unsigned int	 ps_depth;
 	const char	*ps_why;
 };
@@ -86,8 +87,7 @@ parse_put(struct parse *ps, uint32_t c)
 {
 	char	*p = ps->ps_text;
 
-	if (c == 0)
-		return parse_fail(ps, "NUL in a string");
+	ps->ps_nul |= c == 0;
 	if (c >= 0xef80 && c <= 0xefff)
 		*p++ = (char)(c & 0xff);
 	else if (c < 0x80)
@@ -159,6 +159,7 @@ parse_string(struct parse *ps, size_t *len)
 {
 	const char	*text = ps->ps_text;
 
+	ps->ps_nul = 0;
 	for (;;) {
 		if (ps->ps_at == ps->ps_end) {
 			parse_fail(ps, "string without an end");
@@ -285,6 +286,7 @@ parse_values(struct parse *ps, struct jsonr *jr, char end)
 {
 	struct jsonr	**next = &jr->jr_first, *value;
 	const char	*name = NULL;
+	int		 nul;
 
 	parse_space(ps);
 	if (parse_is(ps, end))
@@ -293,9 +295,12 @@ parse_values(struct parse *ps, struct jsonr *jr, char end)
 		if (jr->jr_type == JSONR_OBJECT &&
 		    (name = parse_name(ps, jr)) == NULL)
 			return -1;
+		nul = name != NULL && ps->ps_nul;
 		if ((value = parse_value(ps)) == NULL)
 			return -1;
 		value->jr_name = name;
+		if (nul)
+			value->jr_type = JSONR_NUL;
 		*next = value;
 		next = &value->jr_next;
 		jr->jr_len++;
@@ -323,8 +328,8 @@ static int
 parse_any(struct parse *ps, struct jsonr *jr)
 {
 	if (parse_is(ps, '"')) {
-		jr->jr_type = JSONR_STRING;
 		jr->jr_text = parse_string(ps, &jr->jr_len);
+		jr->jr_type = ps->ps_nul ? JSONR_NUL : JSONR_STRING;
 		return jr->jr_text == NULL ? -1 : 0;
 	}
 	if (parse_is(ps, '{'))

@@ -6,7 +6,8 @@
  *
  * - RFC 8259 and nothing besides: no comment, no comma at the end, no control
  *   in a string, UTF-8 that is well-formed, surrogates in pairs only.
- * - No name twice in an object; no NUL, so that a value is a C string.
+ * - No name twice in an object.  A string is a C string: one with a NUL in it,
+ *   or with a name that has one, is no string but JSONR_NUL.
  * - Strings stand for bytes as jsonw.h has it: U+EF80 to U+EFFF are the bytes
  *   80 to ff, escaped or not, and everything else is its UTF-8.
  * - A number is an integer if it is spelt as one and within 2^53 of zero; of
@@ -31,6 +32,7 @@ enum jsonr_type {
 	JSONR_INTEGER,
 	JSONR_NUMBER,		/* another than an integer */
 	JSONR_STRING,
+	JSONR_NUL,		/* a string that C could not tell */
 	JSONR_ARRAY,
 	JSONR_OBJECT
 };

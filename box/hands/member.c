@@ -20,6 +20,35 @@ is_all_strings(const struct jsonr *jr)
 	return 1;
 }
 
+/* Anywhere in a member, also where it would do no harm. */
+static int
+has_nul(const struct jsonr *jr)
+{
+	const struct jsonr	*value;
+
+	if (jr->jr_type == JSONR_NUL)
+		return 1;
+	for (value = jr->jr_first; value != NULL; value = value->jr_next)
+		if (has_nul(value))
+			return 1;
+	return 0;
+}
+
+/* By its name, as far as it can be told; 0 if there is one. */
+int
+members_whole(const struct jsonr *object, char *why, size_t size)
+{
+	const struct jsonr	*jr;
+
+	for (jr = object->jr_first; jr != NULL; jr = jr->jr_next)
+		if (has_nul(jr)) {
+			snprintf(why, size, "%.100s: NUL in a string",
+			    jr->jr_name);
+			return 0;
+		}
+	return 1;
+}
+
 static int
 member_fits(const struct member *mb, const struct jsonr *jr)
 {

@@ -130,6 +130,7 @@ struct member {
 
 int	 members_take(const struct member *, const struct jsonr *, void *,
 	    char *, size_t);
+int	 members_whole(const struct jsonr *, char *, size_t);
 
 /*
  * request.c.  A request is over when it is answered; nothing of its operation

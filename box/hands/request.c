@@ -108,6 +108,10 @@ request_begin(struct request *rq)
 		    REQUESTS_MAX);
 		return;
 	}
+	if (!members_whole(rq->rq_call, why, sizeof(why))) {
+		request_error(rq, "bad_request", "%s", why);
+		return;
+	}
 	if ((op = request_op(rq)) == NULL)
 		return;
 	if ((state = calloc(1, op->op_size)) == NULL)

@@ -25,6 +25,7 @@ write_value(struct jsonw *w, const struct jsonr *jr)
 	switch (jr->jr_type) {
 	case JSONR_NULL:
 	case JSONR_NUMBER:
+	case JSONR_NUL:
 		jsonw_null(w);
 		return;
 	case JSONR_BOOL:

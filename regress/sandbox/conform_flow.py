@@ -350,6 +350,27 @@ def error_of(box, members):
 
 
 @cases.everywhere
+def a_nul_in_any_string(box):
+    """Refused by itself, with the member's name, and nothing is done."""
+    for member, members in (
+            ("path", {"op": "mkdir", "path": "a\0b"}),
+            ("path", {"op": "mkdir", "path\0": "a"}),
+            ("", {"op": "mkdir\0", "path": "a"}),
+            ("stray", {"op": "mkdir", "path": "a", "stray": [{"x": "\0"}]})):
+        error = error_of(box, members)
+        assert error.code in ("bad_request", "not_supported"), error
+        assert error.message.startswith(member), error
+    if "exec" in box.operations:
+        for member, value in (("argv", ["touch", "a\0"]),
+                              ("env", {"A": "\0"}), ("env", {"A\0": ""})):
+            error = error_of(box, {"op": "exec", "argv": ["touch", "a"],
+                                   member: value})
+            same(error.code, "bad_request")
+            assert error.message.startswith(f"{member}: "), error
+    same(box.names(), [])
+
+
+@cases.everywhere
 def members_of_odd_names(box):
     for name in ("self", "", "__class__", "data", "\u00e9", "a b"):
         error = error_of(box, {"op": "stat", "path": ".", name: "x"})

@@ -150,7 +150,6 @@ TEST(refused)
 		{ "\"a\\", "string without an end" },
 		{ "\"\\x\"", "bad escape" }, { "\"\\u12\"", "bad escape" },
 		{ "\"\\u12", "bad escape" },
-		{ "\"\\u0000\"", "NUL in a string" },
 		{ "\"\\ud800\"", "half a surrogate pair" },
 		{ "\"\\ud800\\u0041\"", "half a surrogate pair" },
 		{ "\"\\udc00\"", "half a surrogate pair" },
@@ -165,6 +164,22 @@ TEST(refused)
 		check_refused(cases[i].in, strlen(cases[i].in), cases[i].why);
 	check_refused("\"\0\"", 3, "control character in a string");
 	check_refused("1\0", 2, "something after the value");
+}
+
+/* Cut short, it would be another string: it is none. */
+TEST(nul)
+{
+	struct jsonr	*jr;
+	const char	*text = "{\"a\":\"x\\u0000y\",\"b\\u0000\":1,"
+	    "\"c\":[\"\\u0000\",\"z\"]}";
+
+	CHECK((jr = parse(text, strlen(text))) != NULL);
+	CHECK_INT(jsonr_member(jr, "a")->jr_type, JSONR_NUL);
+	CHECK_INT(jsonr_member(jr, "b")->jr_type, JSONR_NUL);
+	CHECK_INT(jsonr_member(jr, "c")->jr_type, JSONR_ARRAY);
+	CHECK_INT(jsonr_member(jr, "c")->jr_first->jr_type, JSONR_NUL);
+	CHECK_STR(jsonr_member(jr, "c")->jr_first->jr_next->jr_text, "z");
+	jsonr_free(jr);
 }
 
 /* So deep and no deeper; a name once in each object of several. */
