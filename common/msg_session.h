@@ -38,10 +38,11 @@ FIELDS(session_stop, U32(number) U8(cause) STR(text, PATH_LEN))
 
 /*
  * Its engine runs, and the sandbox that the parent makes serves; or neither
- * ever will.  refused: the sandbox is not for that client.
+ * ever will.  refused: the sandbox is not for that client.  cgroup: a control
+ * group keeps its limits.
  */
 MSG(SESSION_DONE, session_done, R_PARENT, R_CONTROLD, FD_NEVER, S_WORK)
-FIELDS(session_done, U32(number) U8(ok) U8(refused) U8(cause)
+FIELDS(session_done, U32(number) U8(ok) U8(refused) U8(cause) U8(cgroup)
     STR(text, PATH_LEN))
 
 /*

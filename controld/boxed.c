@@ -346,8 +346,10 @@ put_limits(struct jsonw *w, const struct boxed *bx)
 	const struct msg_conf_sandbox	*mc = &bx->bx_conf;
 
 	put_str(w, "user", bx->bx_user[0] != '\0' ? bx->bx_user : NULL);
-	put_str(w, "limited_by", mc->memory != 0 || mc->processes != 0 ||
-	    mc->file != 0 || mc->cpu_ms != 0 ? "rlimit" : NULL);
+	put_str(w, "limited_by", bx->bx_cgroup && (mc->memory != 0 ||
+	    mc->processes != 0) ? "cgroup" : mc->memory != 0 ||
+	    mc->processes != 0 || mc->file != 0 || mc->cpu_ms != 0 ?
+	    "rlimit" : NULL);
 	jsonw_key(w, "limits");
 	jsonw_object(w);
 	put_limit(w, "size", mc->size);

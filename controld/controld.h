@@ -129,6 +129,7 @@ struct boxed {
 	char			 bx_cwd[PATH_LEN + 1];	/* or "" */
 	char			 bx_user[NAME_LEN + 1];	/* or "" */
 	struct msg_conf_sandbox	 bx_conf;	/* its limits */
+	uint8_t			 bx_cgroup;	/* which keeps them */
 };
 
 struct waiter;

@@ -246,10 +246,12 @@ controld_parent_session_done(struct ipc *ip, const union msg *m)
 	size_t				 len;
 
 	if (md->ok > 1 || md->refused > 1 || md->cause >= SESSION_CAUSE_MAX ||
+	    md->cgroup > 1 ||
 	    se == NULL || !se->se_starting)
 		return ipc_bad(ip, "session %u done: %u, cause %u",
 		    md->number, md->ok, md->cause);
 	se->se_starting = 0;
+	se->se_boxed.bx_cgroup = md->cgroup;
 	if (!md->ok)
 		run_failed(se, md->refused ? CODE_NOT_PERMITTED :
 		    CODE_START_FAILED, md->cause, md->text);

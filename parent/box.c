@@ -17,7 +17,6 @@
  * sends are lost in the kernel, as nobody asks for them.
  */
 
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
@@ -59,6 +58,8 @@ struct box {
 	bool			 bo_pod;
 	bool			 bo_serves;
 	unsigned int		 bo_within_ms;	/* to end; 0: not asked to */
+	struct cgroup		*bo_cgroup;	/* or NULL */
+	int			 bo_said;	/* by the launcher; or -1 */
 	unsigned int		 bo_nserved;
 	TAILQ_HEAD(, served)	 bo_served;
 	struct attached_list	 bo_attached;
@@ -86,7 +87,12 @@ box_free(struct box *bo)
 	box_forget(bo);
 	if (bo->bo_engine != -1)
 		close(bo->bo_engine);
+	if (bo->bo_said != -1)
+		close(bo->bo_said);
+	if (bo->bo_spec.bs_said != -1)
+		close(bo->bo_spec.bs_said);
 	logpipe_free(bo->bo_log);
+	box_group_drop(bo->bo_cgroup);
 	free(bo->bo_spec.bs_variables);
 	free(bo);
 }
@@ -124,6 +130,7 @@ box_new(const struct msg_sandbox_ask *ma, const struct peer *pe, int *engine)
 	*engine = sv[0];
 	bo->bo_engine = sv[1];
 	bo->bo_channel = -1;
+	bo->bo_said = bo->bo_spec.bs_said = -1;
 	memcpy(bo->bo_spec.bs_variables, ma->variables.data,
 	    ma->variables.len);
 	bo->bo_spec.bs_variableslen = ma->variables.len;
@@ -156,6 +163,18 @@ bool
 box_serves(const struct box *bo)
 {
 	return bo->bo_serves;
+}
+
+/* Whether a control group keeps its limits; asked when it serves. */
+bool
+box_in_cgroup(const struct box *bo)
+{
+	char	 word;
+
+	if (bo->bo_said != -1)
+		return read(bo->bo_said, &word, 1) == 1 &&
+		    word == LAUNCH_CGROUP;
+	return bo->bo_cgroup != NULL && d.d_cgroup == CGROUP_LIMIT;
 }
 
 /* ---- the sandbox's own process ---- */
@@ -220,6 +239,26 @@ box_log_name(const struct box *bo)
 	return name;
 }
 
+/*
+ * What holds its processes together: a control group of ours, or one that the
+ * launcher will say something about.
+ */
+static int
+box_prepare(struct box *bo, const struct conf_sandbox *sb)
+{
+	int	 fds[2];
+
+	if (bo->bo_pod)
+		return 0;
+	if (d.d_launcher == NULL)
+		return box_group_new(sb, &bo->bo_cgroup);
+	if (pipe2(fds, O_CLOEXEC | O_NONBLOCK) == -1)
+		return -1;
+	bo->bo_said = fds[0];
+	bo->bo_spec.bs_said = fds[1];
+	return 0;
+}
+
 /* -1 and errno if the system does not have what it takes. */
 static int
 box_fork(struct box *bo, const struct conf_sandbox *sb)
@@ -228,7 +267,8 @@ box_fork(struct box *bo, const struct conf_sandbox *sb)
 	sigset_t	 all, mask;
 	int		 sv[2], errfd;
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) == -1)
+	if (box_prepare(bo, sb) == -1 ||
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) == -1)
 		return -1;
 	bo->bo_log = logpipe_new(d.d_base, box_log_name(bo), &errfd);
 	if (bo->bo_log == NULL) {
@@ -243,11 +283,14 @@ box_fork(struct box *bo, const struct conf_sandbox *sb)
 	 */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &mask);
-	if ((bo->bo_pid = fork()) == 0)
+	if ((bo->bo_pid = cgroup_fork(bo->bo_cgroup)) == 0)
 		box_exec(&bo->bo_spec, sb, bo->bo_engine, sv[1], errfd);
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 	close(errfd);
 	close(sv[1]);
+	if (bo->bo_spec.bs_said != -1)
+		close(bo->bo_spec.bs_said);
+	bo->bo_spec.bs_said = -1;
 	if (bo->bo_pid == -1) {
 		bo->bo_pid = 0;
 		close(sv[0]);
@@ -341,6 +384,7 @@ box_serve_custom(struct box *bo, const struct conf_sandbox *sb, int fd,
 		.ps_command = &command, .ps_user = sb->sb_user,
 		.ps_role = ROLE_BOX, .ps_name = box_log_name(bo),
 		.ps_uid = sb->sb_user_caller ? bo->bo_spec.bs_uid : 0,
+		.ps_cgroup = bo->bo_cgroup, .ps_launcher = d.d_launcher,
 	};
 	struct served		*sv;
 	int			 flags;
@@ -483,6 +527,12 @@ box_reaped(pid_t pid, int status)
 		return false;
 	log_debug("sandbox[%d] ended, status %d", (int)pid, status);
 	box_forget(bo);
+	/*
+	 * Nobody who has slipped through stays.  A group that was killed once
+	 * is of no use any more: the kernel may kill whoever comes there.
+	 */
+	if (bo->bo_cgroup != NULL && !bo->bo_custom)
+		cgroup_kill(bo->bo_cgroup);
 	logpipe_finish(bo->bo_log, why, sizeof(why));
 	bo->bo_log = NULL;
 	if ((se = bo->bo_session) == NULL)

@@ -159,7 +159,7 @@ add_mounts(struct words *wo, const struct conf_sandbox *sb)
 	}
 }
 
-/* Where commands run, in memory any name will do; else see enter_cwd(). */
+/* Where commands run, in memory any name will do; else see find_cwd(). */
 static void
 add_cwd(struct words *wo, const struct box_spec *bs,
     const struct conf_sandbox *sb)
@@ -184,8 +184,8 @@ add_cwd(struct words *wo, const struct box_spec *bs,
  * has no rights but the client's own.  box takes where it stands for what an
  * ordinary user's command could stand in, and refuses a home or the system.
  */
-static void
-enter_cwd(const struct box_spec *bs, const struct conf_sandbox *sb,
+static const char *
+find_cwd(const struct box_spec *bs, const struct conf_sandbox *sb,
     const struct passwd *pw)
 {
 	const char	*cwd = "/";
@@ -201,8 +201,7 @@ enter_cwd(const struct box_spec *bs, const struct conf_sandbox *sb,
 			exec_say("sandbox %s: it has no cwd that %s could be "
 			    "below", sb != NULL ? sb->sb_name : "", cwd);
 	}
-	if (chdir(cwd) == -1)
-		exec_fail(cwd);
+	return cwd;
 }
 
 static void
@@ -214,7 +213,9 @@ add_block(struct words *wo, const struct conf_sandbox *sb)
 	}
 	if (sb->sb_forward)
 		add(wo, "-F");
-	add_limit(wo, "memory", sb->sb_limits.sl_memory);
+	/* A control group counts better; the launcher knows if it has one. */
+	if (d.d_cgroup != CGROUP_LIMIT && d.d_launcher == NULL)
+		add_limit(wo, "memory", sb->sb_limits.sl_memory);
 	add_limit(wo, "processes", sb->sb_limits.sl_processes);
 	add_limit(wo, "file", sb->sb_limits.sl_file);
 	add_limit(wo, "cpu", (sb->sb_limits.sl_cpu + 999) / 1000);
@@ -270,7 +271,7 @@ drop_doubles(struct words *wo)
 /* ---- where ---- */
 
 static void
-take_descriptors(int engine, int channel, int errfd)
+take_descriptors(int engine, int channel, int errfd, int said)
 {
 	int	 null;
 
@@ -278,10 +279,12 @@ take_descriptors(int engine, int channel, int errfd)
 	if ((errfd = fcntl(errfd, F_DUPFD_CLOEXEC, 10)) == -1 ||
 	    (engine = fcntl(engine, F_DUPFD_CLOEXEC, 10)) == -1 ||
 	    (channel = fcntl(channel, F_DUPFD_CLOEXEC, 10)) == -1 ||
+	    (said != -1 &&
+	    (said = fcntl(said, F_DUPFD_CLOEXEC, 10)) == -1) ||
 	    (null = open("/dev/null", O_RDWR | O_CLOEXEC)) == -1 ||
 	    dup2(errfd, STDERR_FILENO) == -1 ||
 	    dup2(null, STDIN_FILENO) == -1 ||
-	    dup2(null, STDOUT_FILENO) == -1 ||
+	    dup2(said != -1 ? said : null, STDOUT_FILENO) == -1 ||
 	    dup2(engine, FD_ENGINE) == -1 || dup2(channel, FD_CHANNEL) == -1)
 		_exit(127);
 	/* Where one of them was its own number, it is still to be closed. */
@@ -309,17 +312,37 @@ check_program(const char *program)
 	_exit(0);
 }
 
+static void __attribute__((__noreturn__))
+launch_box(const struct conf_sandbox *sb, const struct passwd *pw,
+    const char *cwd, const char *program, const struct words *argv,
+    const struct words *envp)
+{
+	struct launch	 la = {
+		.la_user = pw->pw_name, .la_cwd = cwd,
+		.la_program = program, .la_argv = argv->wo_words,
+		.la_envp = envp->wo_words
+	};
+
+	if (sb != NULL) {
+		la.la_data = sb->sb_limits.sl_memory;
+		la.la_memory = box_memory(sb);
+		la.la_processes = sb->sb_limits.sl_processes;
+	}
+	launch_exec(&la);
+}
+
 void
 box_exec(const struct box_spec *bs, const struct conf_sandbox *sb, int engine,
     int channel, int errfd)
 {
 	struct words		 argv = { NULL, 0 }, envp = { NULL, 0 };
 	const struct passwd	*pw;
+	const char		*cwd;
 	char			 path[PATH_LEN];
 
 	setsid();
 	exec_signals();
-	take_descriptors(engine, channel, errfd);
+	take_descriptors(engine, channel, errfd, bs->bs_said);
 	exec_limits();
 	check_starter(bs, sb);
 	if (sb != NULL && sb->sb_kind == SANDBOX_KUBERNETES)
@@ -344,14 +367,18 @@ box_exec(const struct box_spec *bs, const struct conf_sandbox *sb, int engine,
 	/* These two are for box itself. */
 	add(&envp, "HOME=%s", pw->pw_dir);
 	add(&envp, "USER=%s", pw->pw_name);
+	cwd = find_cwd(bs, sb, pw);
+	snprintf(path, sizeof(path), "%s/egressd-box", path_libexec);
+	if (d.d_launcher != NULL)
+		launch_box(sb, pw, cwd, path, &argv, &envp);
 	exec_as(pw);
-	enter_cwd(bs, sb, pw);
+	if (chdir(cwd) == -1)
+		exec_fail(cwd);
 #ifdef __linux__
 	/* After the change of user, which clears it. */
 	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == -1)
 		exec_fail("parent-death signal");
 #endif
-	snprintf(path, sizeof(path), "%s/egressd-box", path_libexec);
 	execve(path, argv.wo_words, envp.wo_words);
 	exec_fail(path);
 }

@@ -275,6 +275,7 @@ run(struct config *conf)
 	    event_base_priority_init(d.d_base, 2) == -1)
 		fatalx("event_base_new");
 	catch_signals();
+	box_groups_begin();
 	if (procs_start() == 0)
 		reload_start(conf, rt);
 	else {
@@ -283,6 +284,7 @@ run(struct config *conf)
 	}
 	event_base_dispatch(d.d_base);
 
+	cgroup_end();
 	reload_drop();
 	runtime_remove(d.d_runtime);
 	pid_withdraw();

@@ -13,8 +13,10 @@
 
 #include <stdbool.h>
 
+#include "cgroup.h"
 #include "conf.h"
 #include "ipc.h"
+#include "launch.h"
 #include "log.h"
 
 extern const char	*path_libexec;	/* where the programs are */
@@ -101,6 +103,8 @@ struct daemon {
 	bool			 d_debug;	/* -d */
 	bool			 d_journal;	/* lines have a priority */
 	int			 d_verbose;	/* -v */
+	const char		*d_launcher;	/* its socket, or NULL */
+	enum cgroup_use		 d_cgroup;	/* of sandboxes */
 	bool			 d_ready;
 	bool			 d_stopping;
 	int			 d_status;	/* to exit with */
@@ -153,6 +157,8 @@ struct program_spec {
 	const struct conf_words	*ps_environment; /* or NULL: PATH alone */
 	enum role		 ps_role;	/* which asked for it */
 	const char		*ps_name;	/* in the log */
+	const struct cgroup	*ps_cgroup;	/* to be in, or NULL */
+	const char		*ps_launcher;	/* that starts it, or NULL */
 };
 struct program	*program_start(const struct program_spec *, int *,
 		    void (*)(void *, const char *), void *);
@@ -192,7 +198,11 @@ uint32_t	 attached_add(struct attached_list *, const struct session *,
 void		 attached_end(struct attached_list *, uint32_t);
 void		 attached_end_all(struct attached_list *);
 
-/* box.c, box_exec.c */
+/* launch_exec.c */
+void		 launch_exec(const struct launch *)
+		    __attribute__((__noreturn__));
+
+/* box.c, box_exec.c, box_group.c */
 #define EXEC_REFUSED	77	/* exit status: not for this client */
 struct box_spec {
 	char			 bs_sandbox[NAME_LEN + 1];	/* or "" */
@@ -201,6 +211,7 @@ struct box_spec {
 	char			 bs_cwd[PATH_LEN + 1];	/* or "" */
 	char			*bs_variables;	/* a NUL behind each */
 	size_t			 bs_variableslen;
+	int			 bs_said;	/* for the launcher, or -1 */
 };
 struct box	*box_new(const struct msg_sandbox_ask *, const struct peer *,
 		    int *);
@@ -208,6 +219,7 @@ int		 box_start(struct box *, struct session *, struct why *);
 bool		 box_serves(const struct box *);
 bool		 box_is_gated(const struct box *);
 bool		 box_is_pod(const struct box *);
+bool		 box_in_cgroup(const struct box *);
 void		 box_attach(struct box *, int);
 void		 box_end(struct box *);
 bool		 box_kill(const struct box *);
@@ -217,6 +229,10 @@ bool		 box_reaped(pid_t, int);
 bool		 boxes_stop(void);
 void		 box_exec(const struct box_spec *, const struct conf_sandbox *,
 		    int, int, int) __attribute__((__noreturn__));
+void		 box_groups_begin(void);
+uint64_t	 box_memory(const struct conf_sandbox *);
+int		 box_group_new(const struct conf_sandbox *, struct cgroup **);
+void		 box_group_drop(struct cgroup *);
 
 /* open.c: descriptors for children */
 int		 parent_child_open_ask(struct ipc *, const union msg *);

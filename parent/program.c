@@ -75,7 +75,7 @@ program_serve(const struct program_spec *ps, int fd,
 	/* What a program leaves behind becomes a child of the parent. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 #endif
-	if ((pg->pg_pid = fork()) == 0)
+	if ((pg->pg_pid = cgroup_fork(ps->ps_cgroup)) == 0)
 		program_exec(ps, fd, errfd);
 	close(errfd);
 	if (pg->pg_pid == -1) {

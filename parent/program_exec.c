@@ -134,21 +134,45 @@ exec_environment(const struct program_spec *ps, char **envp)
 }
 
 /* Looking up a user may take a while, and the parent must not wait. */
-static void
-exec_become(const struct program_spec *ps)
+static const struct passwd *
+exec_user(const struct program_spec *ps)
 {
 	const struct passwd	*pw;
 
-	if (ps->ps_user == NULL && ps->ps_uid == 0) {
-		exec_as_role(ps->ps_role);
-		return;
-	}
 	errno = 0;
 	pw = ps->ps_user != NULL ? getpwnam(ps->ps_user) :
 	    getpwuid(ps->ps_uid);
 	if (pw == NULL)
 		exec_fail(ps->ps_user != NULL ? ps->ps_user : "the caller");
-	exec_as(pw);
+	return pw;
+}
+
+static void
+exec_become(const struct program_spec *ps)
+{
+	if (ps->ps_user == NULL && ps->ps_uid == 0)
+		exec_as_role(ps->ps_role);
+	else
+		exec_as(exec_user(ps));
+}
+
+/* A daemon that is not root has no user for it but its own. */
+static void __attribute__((__noreturn__))
+exec_launch(const struct program_spec *ps, char **argv, char **envp)
+{
+	const struct passwd	*pw;
+	struct launch		 la = {
+		.la_cwd = "/", .la_program = argv[0], .la_argv = argv,
+		.la_envp = envp
+	};
+
+	errno = 0;
+	pw = ps->ps_user == NULL && ps->ps_uid == 0 ? getpwuid(geteuid()) :
+	    exec_user(ps);
+	if (pw == NULL)
+		exec_fail("the daemon's user");
+	la.la_user = pw->pw_name;
+	launch_exec(&la);
 }
 
 void
@@ -215,6 +239,8 @@ program_exec(const struct program_spec *ps, int channel, int errfd)
 	argv[n] = NULL;
 	exec_limits();
 	umask(077);
+	if (ps->ps_launcher != NULL)
+		exec_launch(ps, argv, envp);
 	exec_become(ps);
 	if (ps->ps_environment != NULL) {
 		exec_environment(ps, envp);

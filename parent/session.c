@@ -82,7 +82,8 @@ session_answer(struct session *se, bool ok, const char *text)
 	se->se_asked = false;
 	ipc_send(controld->pr_ipc, -1, SESSION_DONE, session_done,
 	    .number = se->se_number, .ok = ok, .refused = se->se_refused,
-	    .cause = se->se_cause, .text = text);
+	    .cause = se->se_cause, .cgroup = ok && se->se_boxed != NULL &&
+	    box_in_cgroup(se->se_boxed), .text = text);
 }
 
 /* policyd judges for sessions that the configuration or we have told it of. */

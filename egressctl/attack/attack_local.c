@@ -75,6 +75,7 @@ probe_neighbours(struct attack *at)
 	    "/run/docker.sock", "/run/podman/podman.sock",
 	    "/run/containerd/containerd.sock", "/run/crio/crio.sock",
 	    "/run/dbus/system_bus_socket", "/run/systemd/private",
+	    "/run/egressd-launch.sock",
 	    "/tmp/.X11-unix/X0", getenv("SSH_AUTH_SOCK"), session_bus() };
 	size_t		 i;
 	int		 fd;
