@@ -36,6 +36,7 @@ ALLOWED = {
     "libexec/egressd-tlsengine": DAEMON | {"libssl", "libcrypto"},
     "libexec/egressd-kubeconfig": BASE | {"libyaml-0", "libseccomp"},
     "libexec/egressd-fence": BASE | {"libnftnl", "libmnl"},
+    "libexec/egressd-launch": BASE,
 }
 
 cases = Cases()
@@ -263,9 +264,35 @@ def unit():
         if shutil.which("systemd-analyze") is None:
             raise Skip("there is no systemd-analyze")
         # It also misses the programs and pages, which are not at PREFIX.
-        said = run(["systemd-analyze", "verify", path]).stdout
-        wrong = [line for line in said.splitlines() if str(path) in line]
+        units = sorted(path.parent.glob("egressd*"))
+        assert len(units) == 3, units
+        said = run(["systemd-analyze", "verify", *units]).stdout
+        wrong = [line for line in said.splitlines()
+                 if str(path.parent) in line]
         assert not wrong, wrong
+
+
+@cases.case
+def unit_security():
+    """Sandboxes that start elsewhere have cost the daemon's unit nothing."""
+    if shutil.which("systemd-analyze") is None:
+        raise Skip("there is no systemd-analyze")
+    with tempfile.TemporaryDirectory() as tmp:
+        path = next(install(tmp).rglob("egressd.service"))
+        text = path.read_text()
+        for line in ("RestrictNamespaces=yes", "MemoryDenyWriteExecute=yes",
+                     "RestrictSUIDSGID=yes", "ProtectSystem=strict"):
+            assert f"\n{line}\n" in text, line
+        done = run(["systemd-analyze", "security", "--offline=yes",
+                    "--threshold=39", path])
+        if "offline" in done.stdout and done.returncode == 1:
+            raise Skip(done.stdout)
+        assert done.returncode == 0, done.stdout[-200:]
+        # What would be in the way of programs in there is not in its unit.
+        text = next(path.parent.glob("*@.service")).read_text()
+        for word in ("MemoryDenyWriteExecute", "RestrictSUIDSGID",
+                     "RestrictNamespaces", "ProtectHome", "PrivateTmp"):
+            assert f"\n{word}=" not in text, word
 
 
 cases.main()
