@@ -33,6 +33,7 @@
 
 #include "box.h"
 #include "exposure.h"
+#include "kernelfs.h"
 
 /* What common tools look for in /var, and the host may show. */
 static const char *const var_dirs[] = {

@@ -29,6 +29,7 @@
 #include <vis.h>
 
 #include "box.h"
+#include "kernelfs.h"
 
 #define MEMORY_DEVICES	1	/* major number of /dev/null and kin */
 

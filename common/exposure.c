@@ -53,6 +53,23 @@ exposure_beneath(const char *path, const char *tree)
 	    (path[len] == '\0' || path[len] == '/');
 }
 
+/* Each name after one slash, and none that leads back. */
+int
+exposure_is_plain(const char *path)
+{
+	size_t	 len;
+
+	do {
+		if (*path++ != '/')
+			return 0;
+		len = strcspn(path, "/");
+		if (len == 0 || (len <= 2 && strncmp(path, "..", len) == 0))
+			return 0;
+		path += len;
+	} while (*path != '\0');
+	return 1;
+}
+
 const char *
 exposure_shown_in(const char *path)
 {

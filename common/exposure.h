@@ -15,6 +15,9 @@
  */
 extern const char *const exposure_shown[];
 
+/* Whether a path is absolute, each name after one slash and none . or .. */
+int		 exposure_is_plain(const char *path);
+
 /* Which of exposure_shown a path is in, or NULL. */
 const char	*exposure_shown_in(const char *path);
 

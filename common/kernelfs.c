@@ -1,15 +1,18 @@
 /* SPDX-License-Identifier: ISC */
 
 /*
- * egressd-box runs this: which file systems are the kernel's own.  Their files
- * are not data but handles on processes, namespaces and settings of the host.
+ * egressd-box and children of the parent run this; see kernelfs.h.
  */
 
 #include <sys/vfs.h>
 
 #include <linux/magic.h>
 
-#include "box.h"
+#include <stddef.h>
+
+#include "kernelfs.h"
+
+#define NITEMS(a)	(sizeof(a) / sizeof((a)[0]))
 
 /* Headers in use do not name them all. */
 #define MAGIC_CONFIGFS		0x62656570
@@ -46,7 +49,6 @@ static const struct {
 	{ TRACEFS_MAGIC,	"tracefs" },
 };
 
-/* The name of the kernel's file system that this lies in, or NULL. */
 const char *
 kernelfs_name(int fd)
 {
