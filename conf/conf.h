@@ -197,7 +197,7 @@ struct conf_cluster {
 };
 TAILQ_HEAD(conf_clusters, conf_cluster);
 
-/* expose: source only; mount: source on target. */
+/* expose, mount below: source only; mount: source on target. */
 struct conf_mount {
 	TAILQ_ENTRY(conf_mount)	 mn_entry;
 	struct conf_pos		 mn_pos;
@@ -280,6 +280,7 @@ struct conf_sandbox {
 	struct conf_sandbox_limits sb_limits;
 	struct conf_mounts	 sb_expose;	/* local */
 	struct conf_mounts	 sb_mounts;	/* virtual, custom */
+	struct conf_mounts	 sb_below;	/* virtual: of clients */
 	uint64_t		 sb_size;	/* virtual: default 256M */
 	bool			 sb_ungated;	/* custom, kubernetes: always */
 	struct conf_pairs	 sb_environment;

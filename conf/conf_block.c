@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "confparse.h"
+#include "exposure.h"
 #include "name.h"
 
 #define OBJECTS_MAX	1024	/* of each sort */
@@ -139,6 +140,7 @@ conf_sandbox_begin(struct parse *ps, struct conf_pos pos, const char *name,
 	TAILQ_INIT(&sb->sb_for);
 	TAILQ_INIT(&sb->sb_expose);
 	TAILQ_INIT(&sb->sb_mounts);
+	TAILQ_INIT(&sb->sb_below);
 	TAILQ_INIT(&sb->sb_environment);
 	conf_pod_begin(sb);
 	TAILQ_INSERT_TAIL(list, sb, sb_entry);
@@ -212,6 +214,21 @@ conf_sandbox_mount(struct parse *ps, struct conf_pos pos, const char *source,
 		    target);
 	conf_sandbox_mount_add(ps, &ps->ps_sandbox->sb_mounts, pos, source,
 	    target, write);
+}
+
+/* Where clients may find what they have mounted; links are not followed. */
+void
+conf_sandbox_below(struct parse *ps, struct conf_pos pos, const char *path,
+    bool write)
+{
+	if (!stmt_permitted(&ps->ps_block, pos, "mount below"))
+		return;
+	conf_sandbox_path(ps, pos, "mount below", path);
+	if (path[0] == '/' && path[1] != '\0' && !exposure_is_plain(path))
+		conf_error(ps, pos, "mount below \"%s\": must not contain . or "
+		    ".., nor a slash too many", path);
+	conf_sandbox_mount_add(ps, &ps->ps_sandbox->sb_below, pos, path, NULL,
+	    write);
 }
 
 void

@@ -234,6 +234,8 @@ void	 conf_sandbox_begin(struct parse *, struct conf_pos, const char *name,
 void	 conf_sandbox_policy(struct parse *, struct conf_pos, const char *);
 void	 conf_sandbox_expose(struct parse *, struct conf_pos, const char *,
 	    bool write);
+void	 conf_sandbox_below(struct parse *, struct conf_pos, const char *,
+	    bool);
 void	 conf_sandbox_mount(struct parse *, struct conf_pos, const char *source,
 	    const char *target, bool write);
 void	 conf_sandbox_cluster(struct parse *, struct conf_pos, const char *);

@@ -25,6 +25,7 @@ static const struct keyword keywords[] = {
 	{ "address",		ADDRESS },
 	{ "after",		AFTER },
 	{ "allow",		ALLOW },
+	{ "below",		BELOW },
 	{ "ca",			CA },
 	{ "capture",		CAPTURE },
 	{ "certificate",	CERTIFICATE },

@@ -374,6 +374,7 @@ print_sandbox(FILE *fp, const struct conf_sandbox *sb)
 	print_sandbox_users(fp, sb);
 	print_mounts(fp, "expose", &sb->sb_expose);
 	print_mounts(fp, "mount", &sb->sb_mounts);
+	print_mounts(fp, "mount below", &sb->sb_below);
 	fputs("}\n", fp);
 }
 
