@@ -7,6 +7,7 @@
  *	egressd-box -e fd ... -- command
  *	egressd-box -e fd -c fd ...		(hands in place of a command)
  *	egressd-box hands ...			(hands/hands.c; no sandbox)
+ *	egressd-box mount ...			(mounts.c; into a sandbox)
  *
  *	   caller's namespaces | outer user ns, network     | inner user ns
  *	  ---------------------+----------------------------+---------------
@@ -65,10 +66,11 @@ usage(void)
 {
 	fprintf(stderr, "usage: egressd-box -e fd [-FqrU] [-f fence] "
 	    "[-h home] [-k directory]\n\t[-l limit=value] "
-	    "[-m source:target] [-M source:target] [-V size]\n\t"
+	    "[-m source:target] [-M source:target] [-n fd] [-V size]\n\t"
 	    "[-w directory] [-W directory] [-x path] [-X path]\n\t"
 	    "-c fd | -- command [argument ...]\n"
-	    "       egressd-box hands [-F] [-d directory]\n");
+	    "       egressd-box hands [-F] [-d directory]\n"
+	    "       egressd-box mount -n fd -t fd [-w] target\n");
 	exit(BOX_FAILED);
 }
 
@@ -102,22 +104,29 @@ box_close_between(unsigned int low, unsigned int high)
 		err(BOX_FAILED, "close_range");
 }
 
-/* Only the standard three, the engine's channel and that of hands stay. */
+static int
+box_by_number(const void *a, const void *b)
+{
+	return *(const int *)a - *(const int *)b;
+}
+
+/* Only the standard three and the channels stay. */
 static void
 box_close_inherited(const struct box *bx)
 {
-	int	 low = bx->bx_engine, high = bx->bx_engine;
+	int	 keep[] = { bx->bx_engine, bx->bx_hands, bx->bx_mounts };
+	int	 last = STDERR_FILENO;
+	size_t	 i;
 
-	box_check_channel(bx->bx_engine);
-	if (bx->bx_hands != -1) {
-		box_check_channel(bx->bx_hands);
-		low = bx->bx_hands < low ? bx->bx_hands : low;
-		high = bx->bx_hands > high ? bx->bx_hands : high;
+	qsort(keep, NITEMS(keep), sizeof(keep[0]), box_by_number);
+	for (i = 0; i < NITEMS(keep); i++) {
+		if (keep[i] == -1)
+			continue;
+		box_check_channel(keep[i]);
+		box_close_between(last, keep[i]);
+		last = keep[i];
 	}
-	box_close_between(STDERR_FILENO, low);
-	if (low != high)
-		box_close_between(low, high);
-	if (close_range(high + 1, UINT_MAX, 0) == -1)
+	if (close_range(last + 1, UINT_MAX, 0) == -1)
 		err(BOX_FAILED, "close_range");
 }
 
@@ -222,7 +231,7 @@ box_options(struct box *bx, int argc, char **argv)
 	int		 ch;
 
 	while ((ch = getopt(argc, argv,
-	    "+c:e:Ff:h:k:l:m:M:qrUV:w:W:x:X:")) != -1) {
+	    "+c:e:Ff:h:k:l:m:M:n:qrUV:w:W:x:X:")) != -1) {
 		switch (ch) {
 		case 'c':
 			bx->bx_hands = box_descriptor(optarg);
@@ -248,6 +257,9 @@ box_options(struct box *bx, int argc, char **argv)
 		case 'm':
 		case 'M':
 			paths_mount(bx, optarg, ch == 'M');
+			break;
+		case 'n':
+			bx->bx_mounts = box_descriptor(optarg);
 			break;
 		case 'q':
 			bx->bx_quiet = 1;
@@ -276,6 +288,8 @@ box_options(struct box *bx, int argc, char **argv)
 		}
 	}
 	if (bx->bx_engine == -1 || bx->bx_engine == bx->bx_hands ||
+	    bx->bx_engine == bx->bx_mounts ||
+	    (bx->bx_mounts != -1 && bx->bx_mounts == bx->bx_hands) ||
 	    (argc == optind) != (bx->bx_hands != -1))
 		usage();
 	bx->bx_argv = argv + optind;
@@ -321,6 +335,8 @@ box_start(struct box *bx)
 	close(pair[1]);
 	if (bx->bx_hands != -1)
 		close(bx->bx_hands);
+	if (bx->bx_mounts != -1)
+		close(bx->bx_mounts);
 	stdio_leave(bx);
 	if (bx->bx_broker != 0)
 		close(bx->bx_brokerfd);
@@ -338,14 +354,15 @@ static const struct mode {
 	{ "hands", hands_main },
 	{ "install", install_main },
 	{ "keep", keep_main },
+	{ "mount", mounts_main },
 };
 
 int
 main(int argc, char **argv)
 {
 	struct box	 bx = {
-		.bx_engine = -1, .bx_hands = -1, .bx_uid = geteuid(),
-		.bx_gid = getegid(),
+		.bx_engine = -1, .bx_hands = -1, .bx_mounts = -1,
+		.bx_uid = geteuid(), .bx_gid = getegid(),
 		.bx_trust = { [0 ... TRUST_KIND_MAX - 1] = -1 }
 	};
 	size_t		 i;

@@ -73,6 +73,7 @@ struct box {
 	uint64_t		 bx_limits[BOX_LIMITS]; /* 0: none */
 	int			 bx_hands;	/* channel, or -1: a command */
 	int			 bx_forward;	/* hands may connect */
+	int			 bx_mounts;	/* channel, or -1: none later */
 	const char		*bx_home;	/* NULL: none of its own */
 	char			*bx_kept_home;	/* of the host, or NULL */
 	const char		*bx_user_home;	/* by the user database */
@@ -100,9 +101,6 @@ struct box {
 void	 box_notice(const struct box *, const char *, ...)
 	    __attribute__((__format__(__printf__, 2, 3)));
 
-/* kernelfs.c */
-const char	*kernelfs_name(int);
-
 /* stdio.c */
 void	 stdio_vet(struct box *);
 void	 stdio_detach(struct box *);
@@ -119,6 +117,7 @@ void	 relay_finish(struct box *, int);
 /* paths.c */
 void	 paths_expose(struct box *, const char *, int);
 void	 paths_mount(struct box *, const char *, int);
+const char	*paths_taken_by(const char *);
 void	 paths_top(struct box *, const char *);
 void	 paths_cwd(struct box *, const char *);
 void	 paths_home(struct box *);
@@ -182,6 +181,10 @@ void	 mnt_write(const char *, const void *, size_t);
 void	 mnt_write_all(int, const char *, const void *, size_t);
 void	 mnt_begin(struct mnt *, uint64_t);
 void	 mnt_end(struct mnt *);
+
+/* mounts.c */
+void	 mounts_offer(const struct box *);
+int	 mounts_main(int, char **);
 
 /* root.c, root_etc.c */
 void	 root_build(const struct box *);

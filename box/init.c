@@ -218,6 +218,8 @@ init_run(const struct box *bx, int job)
 		err(BOX_FAILED, "parent-death signal");
 	root_build(bx);
 	home_begin(bx);
+	if (bx->bx_mounts != -1)
+		mounts_offer(bx);
 
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
