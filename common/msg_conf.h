@@ -55,10 +55,13 @@ MSG(CONF_POLICY_NAME, conf_policy_name, R_PARENT, R_CONTROLD, FD_NEVER,
     S_PREPARE)
 FIELDS(conf_policy_name, STR(name, NAME_LEN) U32(rules))
 
-/* A sandbox that clients may ask for: kind is one of sandbox_kind. */
+/*
+ * A sandbox that clients may ask for: kind is one of sandbox_kind; restricted,
+ * it is not for everybody.
+ */
 MSG(CONF_SANDBOX, conf_sandbox, R_PARENT, R_CONTROLD, FD_NEVER, S_PREPARE)
 FIELDS(conf_sandbox, STR(name, NAME_LEN) U8(kind) U8(is_default)
-    STR(policy, NAME_LEN) STR(cwd, PATH_LEN) STR(user, NAME_LEN)
+    U8(restricted) STR(policy, NAME_LEN) STR(cwd, PATH_LEN) STR(user, NAME_LEN)
     U64(deadline_ms) U64(size) U64(memory) U32(processes) U64(file)
     U64(cpu_ms))
 

@@ -46,6 +46,16 @@ answer_error(const char *code, const char *message, size_t len)
 	return w;
 }
 
+/* No answer yet: a line on the way to it. */
+void
+answer_progress(const char *text)
+{
+	struct jsonw	*w = answer_begin();
+
+	jsonw_key(w, "progress");
+	jsonw_str(w, text);
+}
+
 /* The whole body, valid until the next one is begun. */
 const char *
 answer_end(size_t *len)

@@ -36,6 +36,13 @@ wish_name(const struct wish *wi)
 	return wi->wi_sandbox != NULL ? wi->wi_sandbox->nb_name : "";
 }
 
+static int
+wish_is_pod(const struct wish *wi)
+{
+	return wi->wi_sandbox != NULL &&
+	    wi->wi_sandbox->nb_conf.kind == SANDBOX_KUBERNETES;
+}
+
 /* ---- a request --------------------------------------------------------- */
 
 /* The one that is named, else the default, else what is built in. */
@@ -211,6 +218,18 @@ boxed_put(struct jsonw *w, const struct session *se)
 	put_str(w, "sandbox", bx->bx_name[0] != '\0' ? bx->bx_name : NULL);
 	put_str(w, "backend", sandbox_kind_name(bx->bx_kind));
 	put_str(w, "cwd", bx->bx_cwd[0] != '\0' ? bx->bx_cwd : NULL);
+	pod_put(w, se);
+}
+
+/* Who waits for its beginning, and wants to hear how it goes. */
+static struct waiter *
+boxed_wait(struct client *cl, const struct request *rq)
+{
+	struct waiter	*wt;
+
+	if ((wt = waiter_new(cl, WAIT_START, &rq->rq_id)) != NULL)
+		wt->wt_progress = request_is(rq, "progress");
+	return wt;
 }
 
 /* Attach to what is there: at once, or when it has begun. */
@@ -220,8 +239,8 @@ boxed_again(struct client *cl, struct request *rq, struct session *se)
 	struct jsonw	*w;
 	struct waiter	*wt;
 
-	if (se->se_starting) {
-		if ((wt = waiter_new(cl, WAIT_START, &rq->rq_id)) != NULL)
+	if (se->se_starting || pod_is_starting(se)) {
+		if ((wt = boxed_wait(cl, rq)) != NULL)
 			waiter_queue(wt, &se->se_starters);
 		return 0;
 	}
@@ -245,9 +264,12 @@ boxed_new(struct client *cl, struct request *rq, const char *name,
 
 	if (run_room(rq) == -1)
 		return -1;
+	if (wish_is_pod(wi) && channel_k8sd == NULL)
+		return request_fail(rq, CODE_NOT_SUPPORTED,
+		    "there is no k8sd, and so are no pods");
 	if ((fd = dup(cl->cl_fd)) == -1)
 		return request_fail(rq, CODE_BUSY, "no free descriptor");
-	if ((wt = waiter_new(cl, WAIT_START, &rq->rq_id)) == NULL) {
+	if ((wt = boxed_wait(cl, rq)) == NULL) {
 		close(fd);
 		return 0;
 	}
@@ -256,6 +278,9 @@ boxed_new(struct client *cl, struct request *rq, const char *name,
 	    wi->wi_policy, cl);
 	se->se_owner = *name != '\0' ? NULL : cl;
 	boxed_describe(&se->se_boxed, wi);
+	if (wish_is_pod(wi))
+		pod_new(se, *name != '\0', wi->wi_cwd, wi->wi_deadline,
+		    wi->wi_variables, wi->wi_variableslen);
 	waiter_queue(wt, &se->se_starters);
 	session_expire(se, wi->wi_deadline);
 	ipc_send(child_parent, fd, SANDBOX_ASK, sandbox_ask,
@@ -294,7 +319,7 @@ static const char *
 boxed_state(const struct session *se)
 {
 	return se->se_stopped || se->se_over ? "ending" :
-	    se->se_starting ? "starting" : "running";
+	    se->se_starting || pod_is_starting(se) ? "starting" : "running";
 }
 
 static void
@@ -314,20 +339,43 @@ put_one(struct jsonw *w, const struct session *se)
 		put_uint(w, "attached", se->se_attached);
 }
 
-static int
-op_session_list(struct client *cl, struct request *rq)
+/* Those of a sandbox, or with NULL all. */
+void
+boxed_put_sessions(struct jsonw *w, const char *sandbox)
 {
 	struct session	*se;
-	struct jsonw	*w = answer_ok();
 
 	jsonw_key(w, "sessions");
 	jsonw_array(w);
 	RB_FOREACH(se, sessions, &sessions) {
+		if (sandbox != NULL && (se->se_kind != SESSION_SANDBOX ||
+		    strcmp(se->se_boxed.bx_name, sandbox) != 0))
+			continue;
 		jsonw_object(w);
 		put_one(w, se);
 		jsonw_end(w);
 	}
 	jsonw_end(w);
+}
+
+/* With a sandbox whose sandboxes are pods, what its cluster has as well. */
+static int
+op_session_list(struct client *cl, struct request *rq)
+{
+	const struct named_sandbox	*nb;
+	const char			*sandbox;
+
+	if (request_name(rq, "sandbox", &sandbox) == -1)
+		return -1;
+	if (*sandbox != '\0') {
+		nb = conf_sandbox(conf_running, sandbox);
+		if (nb == NULL)
+			return request_fail(rq, CODE_UNKNOWN_SANDBOX,
+			    "there is no sandbox %s", sandbox);
+		if (nb->nb_conf.kind == SANDBOX_KUBERNETES)
+			return pods_list(cl, rq, sandbox, 1);
+	}
+	boxed_put_sessions(answer_ok(), *sandbox != '\0' ? sandbox : NULL);
 	client_answer(cl, rq);
 	return 0;
 }
@@ -393,8 +441,8 @@ op_session_show(struct client *cl, struct request *rq)
 
 /* ---- stop and attach ---------------------------------------------------- */
 
-static int
-check_owner(struct request *rq, const struct session *se,
+int
+boxed_check_owner(struct request *rq, const struct session *se,
     const struct client *cl)
 {
 	if (se->se_kind == SESSION_FIXED)
@@ -407,19 +455,34 @@ check_owner(struct request *rq, const struct session *se,
 }
 
 /* Answered when it is over, as session.wait is. */
-static int
-op_session_stop(struct client *cl, struct request *rq)
+int
+boxed_stop(struct client *cl, struct request *rq, struct session *se)
 {
-	struct session	*se;
 	struct waiter	*wt;
 
-	if ((se = find_session(rq)) == NULL || check_owner(rq, se, cl) == -1)
-		return -1;
 	if ((wt = waiter_new(cl, WAIT_END, &rq->rq_id)) == NULL)
 		return 0;
 	waiter_queue(wt, &se->se_waiters);
 	session_stop(se, CAUSE_REQUEST);
 	return 0;
+}
+
+static int
+op_session_stop(struct client *cl, struct request *rq)
+{
+	struct session	*se;
+
+	if ((se = find_session(rq)) == NULL ||
+	    boxed_check_owner(rq, se, cl) == -1)
+		return -1;
+	if (request_has(rq, "delete")) {
+		if (se->se_pod == NULL)
+			return request_fail(rq, CODE_NOT_SUPPORTED, "delete: "
+			    "session %s has no pod", se->se_name);
+		se->se_pod->po_fate = request_is(rq, "delete") ?
+		    POD_FATE_DELETE : POD_FATE_KEEP;
+	}
+	return boxed_stop(cl, rq, se);
 }
 
 /*
@@ -432,12 +495,13 @@ op_session_attach(struct client *cl, struct request *rq)
 	struct session	*se;
 	struct jsonw	*w;
 
-	if ((se = find_session(rq)) == NULL || check_owner(rq, se, cl) == -1)
+	if ((se = find_session(rq)) == NULL ||
+	    boxed_check_owner(rq, se, cl) == -1)
 		return -1;
 	if (se->se_kind != SESSION_SANDBOX)
 		return request_fail(rq, CODE_NOT_SUPPORTED, "session %s: the "
 		    "daemon has not made its sandbox", se->se_name);
-	if (se->se_starting || se->se_stopped)
+	if (se->se_starting || se->se_stopped || pod_is_starting(se))
 		return request_fail(rq, CODE_BUSY, "session %s is %s",
 		    se->se_name, boxed_state(se));
 	if (se->se_owner == cl)
@@ -458,11 +522,20 @@ static const struct field one_fields[] = {
 	{ "session_id", FIELD_STRING, MUST },
 	{ NULL, 0, 0 }
 };
+static const struct field list_fields[] = {
+	{ "sandbox", FIELD_STRING, MAY },
+	{ NULL, 0, 0 }
+};
+static const struct field stop_fields[] = {
+	{ "session_id", FIELD_STRING, MUST },
+	{ "delete", FIELD_BOOLEAN, MAY },
+	{ NULL, 0, 0 }
+};
 
 const struct op boxed_ops[] = {
-	{ "session.list", OP_READ_ONLY, op_session_list, NULL },
+	{ "session.list", OP_READ_ONLY, op_session_list, list_fields },
 	{ "session.show", OP_READ_ONLY, op_session_show, one_fields },
-	{ "session.stop", 0, op_session_stop, one_fields },
+	{ "session.stop", 0, op_session_stop, stop_fields },
 	{ "session.attach", 0, op_session_attach, one_fields },
 	{ NULL, 0, NULL, NULL }
 };

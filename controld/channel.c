@@ -9,6 +9,7 @@
 
 struct ipc	*channel_policyd;
 struct ipc	*channel_recorder;
+struct ipc	*channel_k8sd;
 
 static struct ipc	*channels[ROLE_MAX];
 
@@ -30,7 +31,13 @@ static const ipc_handler recorder_handlers[MSG_MAX] = {
 	[MSG_REFUSAL] = controld_recorder_refusal,
 	[MSG_REFUSALS] = controld_recorder_refusals,
 };
-static const ipc_handler silent_handlers[MSG_MAX];
+static const ipc_handler k8sd_handlers[MSG_MAX] = {
+	[MSG_POD_PROGRESS] = controld_k8sd_pod_progress,
+	[MSG_POD_DONE] = controld_k8sd_pod_done,
+	[MSG_POD_ENDED] = controld_k8sd_pod_ended,
+	[MSG_POD_ITEM] = controld_k8sd_pod_item,
+	[MSG_POD_ANSWER] = controld_k8sd_pod_answer,
+};
 
 static int
 channel_open(enum role peer, int fd, const ipc_handler *handlers)
@@ -40,6 +47,7 @@ channel_open(enum role peer, int fd, const ipc_handler *handlers)
 	channels[peer] = child_peer(peer, fd, handlers);
 	channel_policyd = channels[ROLE_POLICYD];
 	channel_recorder = channels[ROLE_RECORDER];
+	channel_k8sd = channels[ROLE_K8SD];
 	return 0;
 }
 
@@ -52,7 +60,7 @@ controld_channel(const struct msg_channel *mc, int fd)
 	case ROLE_RECORDER:
 		return channel_open(ROLE_RECORDER, fd, recorder_handlers);
 	case ROLE_K8SD:
-		return channel_open(ROLE_K8SD, fd, silent_handlers);
+		return channel_open(ROLE_K8SD, fd, k8sd_handlers);
 	default:
 		return -1;
 	}

@@ -176,7 +176,7 @@ client_hand_over(struct client *cl)
 	if (cl->cl_state == CLIENT_FOLLOW)
 		ipc_send(child_parent, cl->cl_fd, FOLLOW_ASK, follow,
 		    .kinds = cl->cl_kinds, .session = cl->cl_session);
-	else
+	else if (!pod_attach(session_by_number(cl->cl_number), cl->cl_fd))
 		ipc_send(child_parent, cl->cl_fd, SESSION_ATTACH,
 		    session_attach, .number = cl->cl_number);
 	cl->cl_fd = -1;

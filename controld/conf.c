@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "controld.h"
 
@@ -23,18 +24,27 @@ struct slice	*conf_running;
 struct slice	*conf_candidate;
 
 static rlim_t	 files;		/* descriptors that we may have */
+static uid_t	 starter;	/* whose the daemon is */
 
-/* Before confinement: the time zone's file, and a limit that will stand. */
+/* Before confinement: the time zone's file, who we are, a limit to stand. */
 void
 controld_warm(void)
 {
 	struct rlimit	 rl;
 
 	tzset();
+	starter = geteuid();
 	if (getrlimit(RLIMIT_NOFILE, &rl) == -1)
 		fatal("limit of descriptors");
 	files = rl.rlim_max < controld_sandbox.sb_files ? rl.rlim_max :
 	    controld_sandbox.sb_files;
+}
+
+/* root; and where the daemon is another user's, that one. */
+int
+conf_operator(uid_t uid)
+{
+	return uid == 0 || uid == starter;
 }
 
 void
@@ -298,6 +308,7 @@ controld_parent_conf_sandbox(struct ipc *ip, const union msg *m)
 	struct named_sandbox		*nb;
 
 	if (ms->kind >= SANDBOX_KIND_MAX || ms->is_default > 1 ||
+	    ms->restricted > 1 ||
 	    conf_sandbox(conf_candidate, ms->name) != NULL)
 		return ipc_bad(ip, "sandbox %s of kind %u", ms->name,
 		    ms->kind);

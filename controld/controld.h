@@ -91,6 +91,7 @@ extern struct slice	*conf_running;		/* NULL before the first */
 extern struct slice	*conf_candidate;	/* NULL: none is prepared */
 
 void	 controld_warm(void);
+int	 conf_operator(uid_t);
 void	 controld_begin(uint64_t);
 int	 controld_weigh(char *, size_t);
 void	 controld_commit(void);
@@ -109,6 +110,7 @@ int	 controld_parent_conf_environment(struct ipc *, const union msg *);
 /* channel.c */
 extern struct ipc	*channel_policyd;
 extern struct ipc	*channel_recorder;
+extern struct ipc	*channel_k8sd;
 
 int	 controld_channel(const struct msg_channel *, int);
 
@@ -132,6 +134,30 @@ struct boxed {
 	uint8_t			 bx_cgroup;	/* which keeps them */
 };
 
+/* See pods.c. */
+enum pod_life {
+	POD_ASKED,
+	POD_STARTING,
+	POD_RUNS,
+	POD_STOPPING,
+	POD_OVER
+};
+
+struct pod {
+	enum pod_life		 po_life;
+	int			 po_named;	/* its client gave it an id */
+	char			*po_variables;	/* until k8sd has them */
+	size_t			 po_variableslen;
+	char			 po_cwd[PATH_LEN + 1];	/* or "" */
+	uint64_t		 po_deadline_ms;
+	char			 po_name[HOST_LEN + 1];	/* once it runs */
+	enum pod_fate		 po_fate;	/* when it is stopped */
+	enum session_cause	 po_cause;	/* why it is */
+	enum pod_error		 po_error;	/* it did not start, */
+	char			*po_text;	/* or NULL */
+	char			*po_reason;	/* policyd's; or NULL */
+};
+
 struct waiter;
 TAILQ_HEAD(waiters, waiter);
 
@@ -151,6 +177,7 @@ struct session {
 	uint32_t		 se_attached;	/* clients, so far */
 	int			 se_stopped;	/* the parent was told to */
 	struct boxed		 se_boxed;
+	struct pod		*se_pod;	/* NULL: no pod's */
 	struct waiters		 se_starters;	/* for its beginning */
 	struct waiters		 se_waiters;	/* for its end */
 	/* What policyd said in the survey of this cookie. */
@@ -271,6 +298,7 @@ void	 request_free(struct request *);
 
 struct jsonw	*answer_ok(void);
 struct jsonw	*answer_error(const char *, const char *, size_t);
+void		 answer_progress(const char *);
 const char	*answer_end(size_t *);
 
 /*
@@ -348,6 +376,7 @@ enum waiter_kind {
 	WAIT_PENDING,		/* for a list of questions, or a change */
 	WAIT_CACHE,		/* for a list of kept answers */
 	WAIT_INQUIRY,		/* for a decider's answer */
+	WAIT_POD,		/* for k8sd's; ops_pods.c */
 	WAIT_ERRAND		/* errand.c */
 };
 
@@ -360,6 +389,7 @@ struct waiter {
 	enum waiter_kind	 wt_kind;
 	uint32_t		 wt_cookie;
 	struct request_id	 wt_id;
+	int			 wt_progress;	/* it is to be told */
 	char			*wt_text;	/* what it is about, or NULL */
 	double			 wt_version;	/* of the list that is known */
 	uint64_t		 wt_since;	/* ms */
@@ -461,6 +491,8 @@ int	 run_policy(struct request *, const char **);
 int	 run_deadline(struct request *, uint64_t *);
 int	 run_free_name(struct request *, const char *);
 void	 run_make_name(const char *, char *, size_t);
+void	 run_began(struct session *);
+void	 run_end(struct session *, const char *);
 int	 controld_parent_session_done(struct ipc *, const union msg *);
 int	 controld_policyd_session_ended(struct ipc *, const union msg *);
 
@@ -469,6 +501,33 @@ extern const struct op	 boxed_ops[];
 
 int	 boxed_start(struct client *, struct request *);
 void	 boxed_put(struct jsonw *, const struct session *);
+void	 boxed_put_sessions(struct jsonw *, const char *);
+int	 boxed_check_owner(struct request *, const struct session *,
+	    const struct client *);
+int	 boxed_stop(struct client *, struct request *, struct session *);
+
+/* pods.c: of these, sessions whose sandbox is a pod */
+void	 pod_new(struct session *, int, const char *, uint64_t, const void *,
+	    size_t);
+void	 pod_free(struct pod *);
+char	*pod_copy(const char *);
+void	 pod_begin(struct session *);
+int	 pod_is_starting(const struct session *);
+int	 pod_stop(struct session *, enum session_cause);
+int	 pod_outlives(struct session *, const char *);
+void	 pod_refuse(const struct session *);
+int	 pod_attach(const struct session *, int);
+void	 pod_put(struct jsonw *, const struct session *);
+int	 controld_k8sd_pod_progress(struct ipc *, const union msg *);
+int	 controld_k8sd_pod_done(struct ipc *, const union msg *);
+int	 controld_k8sd_pod_ended(struct ipc *, const union msg *);
+
+/* ops_pods.c */
+extern const struct op	 pods_ops[];
+
+int	 pods_list(struct client *, struct request *, const char *, int);
+int	 controld_k8sd_pod_item(struct ipc *, const union msg *);
+int	 controld_k8sd_pod_answer(struct ipc *, const union msg *);
 
 /* refusals.c */
 extern const struct op	 refusals_ops[];

@@ -170,7 +170,7 @@ static int
 op_session_start(struct client *cl, struct request *rq)
 {
 	static const char *const	 theirs[] = { "sandbox", "cwd",
-	    "caller_cwd", "env" };
+	    "caller_cwd", "env", "progress" };
 	size_t				 i;
 
 	if (!passed_any(&cl->cl_passed))
@@ -204,14 +204,19 @@ tell_all(struct waiters *queue, const char *body, size_t len)
 		waiter_answer(wt, body, len);
 }
 
-/* Tell whoever waits for the session's end, and free it. */
-static void
+/* Tell whoever waits for the session's beginning or its end, and free it. */
+void
 run_end(struct session *se, const char *reason)
 {
 	struct jsonw	*w;
 	const char	*body;
 	size_t		 len;
 
+	if (!TAILQ_EMPTY(&se->se_starters)) {
+		pod_refuse(se);
+		body = answer_end(&len);
+		tell_all(&se->se_starters, body, len);
+	}
 	if (!TAILQ_EMPTY(&se->se_waiters)) {
 		w = answer_session(se);
 		jsonw_key(w, "reason");
@@ -236,14 +241,23 @@ run_failed(struct session *se, const char *code, enum session_cause cause,
 	    REASON_ENGINE_DIED);
 }
 
+void
+run_began(struct session *se)
+{
+	const char	*body;
+	size_t		 len;
+
+	boxed_put(answer_session(se), se);
+	body = answer_end(&len);
+	tell_all(&se->se_starters, body, len);
+}
+
 /* The engine serves the sandbox, or there is none. */
 int
 controld_parent_session_done(struct ipc *ip, const union msg *m)
 {
 	const struct msg_session_done	*md = &m->session_done;
 	struct session			*se = session_by_number(md->number);
-	const char			*body;
-	size_t				 len;
 
 	if (md->ok > 1 || md->refused > 1 || md->cause >= SESSION_CAUSE_MAX ||
 	    md->cgroup > 1 ||
@@ -257,12 +271,13 @@ controld_parent_session_done(struct ipc *ip, const union msg *m)
 		    CODE_START_FAILED, md->cause, md->text);
 	else if (se->se_over)
 		run_failed(se, CODE_START_FAILED, CAUSE_NONE,
-		    "its engine ended at once");
-	else {
-		boxed_put(answer_session(se), se);
-		body = answer_end(&len);
-		tell_all(&se->se_starters, body, len);
-	}
+		    se->se_pod == NULL ?
+		    "its engine ended at once" :
+		    "it was stopped before it began");
+	else if (se->se_pod != NULL)
+		pod_begin(se);
+	else
+		run_began(se);
 	return 0;
 }
 
@@ -280,7 +295,7 @@ controld_policyd_session_ended(struct ipc *ip, const union msg *m)
 		return 0;
 	if (se->se_starting)
 		se->se_over = 1;
-	else
+	else if (!pod_outlives(se, m->session_ended.reason))
 		run_end(se, m->session_ended.reason);
 	return 0;
 }
@@ -312,6 +327,7 @@ static const struct field start_fields[] = {
 	{ "cwd", FIELD_STRING, MAY },
 	{ "caller_cwd", FIELD_STRING, MAY },
 	{ "env", FIELD_STRING_MAP, MAY },
+	{ "progress", FIELD_BOOLEAN, MAY },
 	{ NULL, 0, 0 }
 };
 static const struct field wait_fields[] = {

@@ -78,6 +78,8 @@ session_stop(struct session *se, enum session_cause cause)
 	if (se->se_stopped)
 		return;
 	se->se_stopped = 1;
+	if (se->se_pod != NULL && pod_stop(se, cause))
+		return;
 	ipc_send(child_parent, -1, SESSION_STOP, session_stop,
 	    .number = se->se_number, .cause = cause);
 }
@@ -152,6 +154,7 @@ session_free(struct session *se)
 	RB_REMOVE(sessions, &sessions, se);
 	evtimer_del(&se->se_deadline);
 	session_count--;
+	pod_free(se->se_pod);
 	free(se);
 }
 

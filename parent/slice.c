@@ -53,6 +53,7 @@ send_sandboxes(struct ipc *ip, const struct config *conf)
 		ipc_send(ip, -1, CONF_SANDBOX, conf_sandbox,
 		    .name = sb->sb_name, .kind = sb->sb_kind,
 		    .is_default = sb == conf->cf_default_sandbox,
+		    .restricted = !TAILQ_EMPTY(&sb->sb_for),
 		    .policy = sb->sb_policy_name, .cwd = sb->sb_cwd,
 		    .user = sb->sb_user_caller ? "caller" : sb->sb_user,
 		    .deadline_ms = sb->sb_deadline,
