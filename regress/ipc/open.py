@@ -126,7 +126,9 @@ def token_file(content=TOKEN):
 
 def cluster(path, name="one"):
     return (f'cluster "{name}" {{ server "https://10.0.0.1:6443" '
-            f'token file "{path}" }}\n')
+            f'token file "{path}" }}\n'
+            f'sandbox "{name}" kubernetes {{ policy "none" ungated '
+            f'cluster "{name}" }}\n')
 
 
 # ---- files that rotate ----
