@@ -17,6 +17,7 @@ sys.path.insert(0, str(TOP / "regress" / "lib"))
 import images  # noqa: E402
 from case import Cases, Skip  # noqa: E402
 from hands import CANCEL, HEADER, HandsError, within  # noqa: E402
+from kube import KubeError  # noqa: E402
 from pods import CWD, Streamed, cluster, is_ready, manifest, pod  # noqa: E402
 
 cases = Cases()
@@ -85,8 +86,7 @@ def works_again(name):
         try:
             with hands_in(name) as hands:
                 return bool(hands.call("stat", path="."))
-        except Exception as error:
-            print(f"not yet: {error}")
+        except (OSError, HandsError, KubeError):
             return time.sleep(0.5)
     within(WAIT_S, greeted, "a connection")
 
