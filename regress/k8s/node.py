@@ -32,6 +32,8 @@ from build import BIN, CACHE
 from kube import Kube
 
 NODE = CACHE / "node"                   # all of one life
+RUNNING = pathlib.Path("/run/egressd-k8s.pid")
+LOCK = pathlib.Path("/run/egressd-k8s.lock")
 INSIDE = pathlib.Path("/run/k8s")       # CACHE, as the node sees it
 NAME = "node"
 LINK = "egk8s0"
@@ -291,17 +293,21 @@ def started_at(pid):
 
 
 def first_process():
-    """Its pid out here, or None."""
+    """Its pid out here, or None.  Link and addresses are the machine's: there
+    is one node on it, of whatever K8S_CACHE."""
     try:
-        pid, start = (NODE / "pid").read_text().split()
+        pid, start, cache = RUNNING.read_text().rstrip("\n").split(" ", 2)
     except (FileNotFoundError, ValueError):
         return None
-    return int(pid) if started_at(pid) == start else None
+    if started_at(pid) != start:
+        return None
+    if cache != str(CACHE):
+        raise Failed(f"a node runs already, of K8S_CACHE={cache}")
+    return int(pid)
 
 
 def lock():
-    CACHE.mkdir(parents=True, exist_ok=True)
-    file = open(CACHE / "lock", "w", encoding="ascii")
+    file = open(LOCK, "w", encoding="ascii")
     fcntl.flock(file, fcntl.LOCK_EX)
     return file
 
@@ -324,7 +330,7 @@ def make_namespaces(script):
                       children(proc.pid))
     if first is True:
         raise Failed((NODE / "log/node.log").read_text())
-    (NODE / "pid").write_text(f"{first[0]} {started_at(first[0])}\n")
+    RUNNING.write_text(f"{first[0]} {started_at(first[0])} {CACHE}\n")
     return proc, first[0]
 
 
