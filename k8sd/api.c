@@ -388,7 +388,10 @@ api_begin(struct cluster *cl, const struct api_request *ar, api_done *done,
 	ac->ac_cluster = cluster_ref(cl);
 	ac->ac_meter = meter_find(cluster_name(cl));
 	ac->ac_request = *ar;
-	ac->ac_request.ar_path = ac->ac_path = copy(ar->ar_path);
+	if (asprintf(&ac->ac_path, "%s%s", cluster_path(cl), ar->ar_path) ==
+	    -1)
+		fatal("%s", __func__);
+	ac->ac_request.ar_path = ac->ac_path;
 	ac->ac_request.ar_body = ac->ac_body = copy(ar->ar_body);
 	snprintf(ac->ac_type, sizeof(ac->ac_type), "Content-Type: %s",
 	    ar->ar_type != NULL ? ar->ar_type : "application/json");

@@ -355,6 +355,22 @@ kpod_gone_end(struct kpod *kp)
 
 /* ---- the watch and the clock ---- */
 
+/*
+ * The watch may lag behind what a call has said.  Versions are the server's
+ * own affair, but all that we know of are numbers which grow.
+ */
+static int
+kpod_knows(const struct kpod *kp, const cJSON *pod)
+{
+	const char	*one, *other;
+	long long	 heard, known;
+
+	heard = strtonum(kj_string(pod, "metadata/resourceVersion"), 1,
+	    INT64_MAX, &one);
+	known = strtonum(kp->kp_version, 1, INT64_MAX, &other);
+	return one == NULL && other == NULL && heard <= known;
+}
+
 /* An object of another uid is the next pod of this name, or the last one. */
 static void
 kpod_heard_end(struct kpod *kp, enum watch_kind kind, const cJSON *pod)
@@ -365,7 +381,7 @@ kpod_heard_end(struct kpod *kp, enum watch_kind kind, const cJSON *pod)
 	switch (kp->kp_state) {
 	case KPOD_WAIT:
 	case KPOD_READY:
-		if (kind == WATCH_IS && ours)
+		if (kind == WATCH_IS && ours && !kpod_knows(kp, pod))
 			kpod_see_end(kp, pod);
 		else if (kind == WATCH_GONE && pod == NULL)
 			kpod_look(kp);

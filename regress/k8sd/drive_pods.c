@@ -26,6 +26,7 @@
 
 #include "common/child.h"
 #include "common/https/https.h"
+#include "k8sd/cluster.h"
 #include "k8sd/exec.h"
 #include "k8sd/kjson.h"
 #include "k8sd/pod.h"
@@ -43,6 +44,7 @@ struct cluster {
 
 static struct cluster	 cluster;
 static struct pod_conf	 conf;
+static char		*prefix;	/* of all paths */
 static char		*box;		/* program, or NULL: no exec */
 
 static char *
@@ -88,6 +90,13 @@ struct https_server *
 cluster_server(struct cluster *cl)
 {
 	return cl->server;
+}
+
+const char *
+cluster_path(const struct cluster *cl)
+{
+	(void)cl;
+	return prefix;
 }
 
 const char *
@@ -200,6 +209,7 @@ cluster_set(const cJSON *json)
 	if (cluster.server == NULL)
 		errx(1, "server");
 	cluster.namespace = text_of(json, "default_namespace", "default");
+	prefix = text_of(json, "prefix", "");
 	cluster.authorization = text_of(json, "authorization", "");
 	box = cJSON_HasObjectItem(json, "box") ? text_of(json, "box", "") :
 	    NULL;
