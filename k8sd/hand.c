@@ -101,6 +101,10 @@ hand_on_timer(evutil_socket_t fd, short what, void *arg)
 	struct hand	*ha = arg;
 
 	(void)fd, (void)what;
+	if (ha->ha_fd == -1) {
+		hand_tell_end(ha, -1, "there is no connection to the pod");
+		return;
+	}
 	hand_stop(ha);
 	hand_tell_end(ha, -1, "it did not end in time");
 }
@@ -291,10 +295,11 @@ hand_run(struct hand *ha, const char *const *argv, uint64_t timeout_ms)
 	ha->ha_tail_len = 0;
 	tv.tv_sec = (time_t)((timeout_ms + SLACK_MS) / 1000);
 	tv.tv_usec = 0;
-	/* What cannot be sent is not answered: the timer says so at once. */
-	if (ha->ha_fd == -1 || frame_send(ha, FRAME_CALL, body,
-	    strlen(body)) == -1)
+	/* What cannot be sent is not answered; the end of exec says why. */
+	if (ha->ha_fd == -1)
 		tv.tv_sec = 0;
+	else
+		(void)frame_send(ha, FRAME_CALL, body, strlen(body));
 	if (event_add(&ha->ha_timer, &tv) == -1)
 		fatalx("%s: event_add", __func__);
 	cJSON_free(body);

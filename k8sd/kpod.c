@@ -152,8 +152,9 @@ kpod_ready(struct kpod *kp)
 {
 	kp->kp_state = KPOD_READY;
 	kp->kp_runs = kp->kp_was_ready = 1;
-	kp->kp_created = 0;
 	kpod_beat_begin(kp);
+	kp->kp_created = 0;
+	kp->kp_rounds = 0;
 	kpod_timer(kp, 0);
 }
 
@@ -399,7 +400,7 @@ kpod_heard_end(struct kpod *kp, enum watch_kind kind, const cJSON *pod)
 			kpod_look(kp);
 		break;
 	default:
-		kp->kp_dirty = 1;
+		kp->kp_dirty |= pod != NULL ? KPOD_CHANGED : KPOD_MISSING;
 		break;
 	}
 }

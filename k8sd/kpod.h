@@ -82,7 +82,9 @@ struct kpod {
 	struct keeper		*kp_keeper;	/* of our Lease */
 	struct event		 kp_timer;
 	struct event		 kp_beat;
-	int			 kp_dirty;	/* heard of, during a call */
+	int			 kp_dirty;	/* heard during a call: */
+#define KPOD_CHANGED	0x1
+#define KPOD_MISSING	0x2	/* in a list, which may be an old one */
 	int			 kp_created;	/* by us, just now */
 	int			 kp_was_ready;
 	int			 kp_runs;

@@ -53,7 +53,8 @@ kpod_looked(void *arg, const struct api_answer *aa)
 	struct kpod	*kp = arg;
 
 	kp->kp_call = NULL;
-	if (kp->kp_dirty && kp->kp_rounds++ < ROUNDS_MAX)
+	if ((kp->kp_dirty & KPOD_CHANGED || (kp->kp_dirty &&
+	    aa->aa_result == API_OK)) && kp->kp_rounds++ < ROUNDS_MAX)
 		kpod_look(kp);
 	else if (aa->aa_result == API_OK)
 		kpod_judge_end(kp, aa->aa_json);
@@ -85,7 +86,7 @@ kpod_made(void *arg, const struct api_answer *aa)
 	kp->kp_call = NULL;
 	if (aa->aa_result == API_OK) {
 		kp->kp_created = 1;
-		if (kp->kp_dirty)
+		if (kp->kp_dirty & KPOD_CHANGED)
 			kpod_look(kp);
 		else
 			kpod_judge_end(kp, aa->aa_json);
@@ -240,13 +241,17 @@ beat_on_timer(evutil_socket_t fd, short what, void *arg)
 	kpod_beat_now(arg);
 }
 
-/* The first at once: the pod may be an old one. */
+/* The first at once, if the pod may be an old one. */
 void
 kpod_beat_begin(struct kpod *kp)
 {
 	kpod_beat_end(kp);
 	event_assign(&kp->kp_beat, child_base, -1, 0, beat_on_timer, kp);
-	if (kp->kp_terms.kt_heartbeat_ms != 0)
+	if (kp->kp_terms.kt_heartbeat_ms == 0)
+		return;
+	if (kp->kp_created)
+		beat_arm(kp);
+	else
 		kpod_beat_now(kp);
 }
 

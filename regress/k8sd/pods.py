@@ -467,7 +467,8 @@ def many_pods_come_in_pages():
         items, _ = one.ask("list")
         assert len({i[1] for i in items}) == 251
         one.ready()
-    assert kube.count("GET", "/pods", limit="100") >= 6
+        # The watch begins with a list too.
+        kube.wait(lambda: kube.count("GET", "/pods", limit="100") >= 6)
 
 
 # ---- two control hosts ----
