@@ -169,6 +169,8 @@ struct program	*program_serve(const struct program_spec *, int,
 		    void (*)(void *, const char *), void *);
 void		 program_exec(const struct program_spec *, int, int)
 		    __attribute__((__noreturn__));
+void		 program_supervise(const struct program_spec *, int, int)
+		    __attribute__((__noreturn__));
 
 /* Steps of a new process; whatever fails is said, and ends it. */
 struct passwd;

@@ -4,7 +4,8 @@
  * The parent runs this: programs that the configuration names, from their start
  * to their end.  Which program it is and as whom it runs is the configuration's
  * word alone.  It ends, with all that it started in its session, when whoever
- * asked for it is done with it or when the parent ends.
+ * asked for it is done with it or when the parent ends; see supervise.c for
+ * those of sandboxes.
  */
 
 #include <sys/prctl.h>
@@ -63,6 +64,7 @@ program_serve(const struct program_spec *ps, int fd,
     void (*on_end)(void *, const char *), void *arg)
 {
 	struct program	*pg;
+	sigset_t	 all, mask;
 	int		 errfd;
 
 	if (count[ps->ps_role] == PROGRAMS_MAX) {
@@ -75,8 +77,15 @@ program_serve(const struct program_spec *ps, int fd,
 	/* What a program leaves behind becomes a child of the parent. */
 	prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 #endif
-	if ((pg->pg_pid = cgroup_fork(ps->ps_cgroup)) == 0)
+	/* A signal to the new process is not to be told to our event loop. */
+	sigfillset(&all);
+	sigprocmask(SIG_SETMASK, &all, &mask);
+	if ((pg->pg_pid = cgroup_fork(ps->ps_cgroup)) == 0) {
+		if (ps->ps_role == ROLE_BOX)
+			program_supervise(ps, fd, errfd);
 		program_exec(ps, fd, errfd);
+	}
+	sigprocmask(SIG_SETMASK, &mask, NULL);
 	close(errfd);
 	if (pg->pg_pid == -1) {
 		logpipe_free(pg->pg_log);
@@ -109,10 +118,17 @@ program_start(const struct program_spec *ps, int *fd,
 	return pg;
 }
 
-/* The program and its group; programs_sweep() finds who has left that. */
+/*
+ * The program and its group; programs_sweep() finds who has left that.  One of
+ * a sandbox has a supervisor, who sees to all of it.
+ */
 void
 program_kill(const struct program *pg)
 {
+	if (pg->pg_role == ROLE_BOX) {
+		kill(pg->pg_pid, SIGTERM);
+		return;
+	}
 	kill(-pg->pg_pid, SIGKILL);
 	kill(pg->pg_pid, SIGKILL);
 }
