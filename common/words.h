@@ -260,8 +260,7 @@ enum pod_text {
 	POD_TEXT_ACCOUNT,
 	POD_TEXT_PULL_POLICY,
 	POD_TEXT_RUNTIME_CLASS,
-	POD_TEXT_PAIRS,
-	POD_TEXT_ENVIRONMENT = POD_TEXT_PAIRS,
+	POD_TEXT_ENVIRONMENT,	/* the first of those */
 	POD_TEXT_LABEL,
 	POD_TEXT_ANNOTATION,
 	POD_TEXT_REQUEST,
@@ -271,6 +270,7 @@ enum pod_text {
 	POD_TEXT_TOLERATION,	/* its text is the key */
 	POD_TEXT_MAX
 };
+#define POD_TEXT_PAIRS	POD_TEXT_ENVIRONMENT
 
 /* Kinds of OPEN_ASK: what the parent opens, by whose name. */
 enum open_kind {

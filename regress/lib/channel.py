@@ -20,7 +20,7 @@ def decode(number, data):
 
 class Message:
     def __init__(self, name, values, fd):
-        self.name = name
+        self.type = self.name = name    # unless a field is called name
         self.fd = fd
         self.__dict__.update(values)
 
