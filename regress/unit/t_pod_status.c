@@ -21,7 +21,7 @@
 
 static const struct {
 	const char	*pod;
-	enum pod_state	 state;
+	enum pod_life	 state;
 	const char	*text;
 	const char	*fault;
 } states[] = {
