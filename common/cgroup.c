@@ -281,7 +281,7 @@ remove_stale(int delegated, const char *name)
 static bool
 is_alive(int delegated, const char *name)
 {
-	char	 path[64];
+	char	 path[NAME_MAX + sizeof("/" SELF)];
 	bool	 alive;
 	int	 fd;
 
