@@ -160,6 +160,24 @@ end(int status)
 	return EXIT_LAUNCH;
 }
 
+/*
+ * How it has ended.  If the launcher has not read our word to end it, there is
+ * an error first, once.
+ */
+static int
+hear(int fd)
+{
+	int	 status;
+	ssize_t	 n;
+
+	do
+		n = recv(fd, &status, sizeof(status), 0);
+	while (n == -1 && errno == ECONNRESET);
+	if (n != sizeof(status))
+		errx(EXIT_LAUNCH, "launcher: it has gone");
+	return status;
+}
+
 int
 ask_run(int argc, char *argv[])
 {
@@ -168,7 +186,6 @@ ask_run(int argc, char *argv[])
 		{ .events = POLLIN }, { .events = POLLIN }
 	};
 	sigset_t		 set;
-	int			 status;
 
 	take(argc, argv);
 	sigemptyset(&set);
@@ -187,11 +204,7 @@ ask_run(int argc, char *argv[])
 		    read(pfd[1].fd, &si, sizeof(si)) == sizeof(si))
 			(void)!send(pfd[0].fd, &(char){ WORD_END }, 1,
 			    MSG_NOSIGNAL);
-		if (pfd[0].revents == 0)
-			continue;
-		if (recv(pfd[0].fd, &status, sizeof(status), 0) !=
-		    sizeof(status))
-			errx(EXIT_LAUNCH, "launcher: it has gone");
-		return end(status);
+		if (pfd[0].revents != 0)
+			return end(hear(pfd[0].fd));
 	}
 }

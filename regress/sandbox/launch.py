@@ -9,6 +9,7 @@ import contextlib
 import os
 import pathlib
 import re
+import select
 import signal
 import socket
 import struct
@@ -271,6 +272,34 @@ def another_user():
                                   text=True)
     same((done.returncode, done.stderr),
          (127, "egressd-launch: user 0 is connected\n"))
+
+
+@cases.case
+def told_in_the_end():
+    """A sandbox that ends while it is told to: how it ended is heard all the
+    same."""
+    with tempfile.TemporaryDirectory() as tmp, \
+            socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+        path = f"{tmp}/sock"
+        listener.bind(path)
+        listener.listen()
+        listener.settimeout(WAIT_S)
+        process = subprocess.Popen([str(LAUNCH), f"-s{path}", "-uroot", "-d/",
+                                    "--", "/bin/true", "true"])
+        try:
+            client, _ = listener.accept()
+            with client:
+                client.settimeout(WAIT_S)
+                _, fds, _, _ = socket.recv_fds(client, 65536, 5)
+                for fd in fds:
+                    os.close(fd)
+                process.terminate()
+                assert select.select([client], [], [], WAIT_S)[0]
+                client.send(struct.pack("i", 7 << 8))
+            same(process.wait(WAIT_S), 7)
+        finally:
+            process.kill()
+            process.wait()
 
 
 HEAD = struct.pack("=IIIIQQQ", 1, 0, 0, 0, 0, 0, 0)
