@@ -20,7 +20,7 @@
  * own, deadline_ms 0 for none; the variables come on top of the block's.
  */
 MSG(POD_START, pod_start, R_CONTROLD, R_K8SD, FD_NEVER, S_OPEN)
-FIELDS(pod_start, U32(number) STR(session, NAME_LEN) STR(sandbox, NAME_LEN)
+FIELDS(pod_start, U32(number) STR(session, SESSION_LEN) STR(sandbox, NAME_LEN)
     STR(policy, NAME_LEN) U32(owner) U8(named) STR(cwd, PATH_LEN)
     U64(deadline_ms) BYTES(variables, VARIABLES_LEN))
 
@@ -55,12 +55,12 @@ FIELDS(pod_ended, U32(number) U8(cause) STR(text, PATH_LEN))
  */
 MSG(POD_ASK, pod_ask, R_CONTROLD, R_K8SD, FD_NEVER, S_OPEN)
 FIELDS(pod_ask, U32(ticket) U8(what) STR(sandbox, NAME_LEN)
-    STR(session, NAME_LEN) U32(uid) U64(age_s) U8(dry_run)
+    STR(session, SESSION_LEN) U32(uid) U64(age_s) U8(dry_run)
     STR(selector, PATH_LEN))
 
 /* The log of a container, one of pod_container; k8sd writes it there. */
 MSG(POD_LOGS, pod_logs, R_CONTROLD, R_K8SD, FD_MUST, S_OPEN)
-FIELDS(pod_logs, U32(ticket) STR(sandbox, NAME_LEN) STR(session, NAME_LEN)
+FIELDS(pod_logs, U32(ticket) STR(sandbox, NAME_LEN) STR(session, SESSION_LEN)
     U8(container) U8(follow) U32(tail))
 
 /*
@@ -68,7 +68,7 @@ FIELDS(pod_logs, U32(ticket) STR(sandbox, NAME_LEN) STR(session, NAME_LEN)
  * was looked at, and its state POD_OK, POD_NOT or POD_UNKNOWN.
  */
 MSG(POD_ITEM, pod_item, R_K8SD, R_CONTROLD, FD_NEVER, S_OPEN)
-FIELDS(pod_item, U32(ticket) STR(session, NAME_LEN) STR(pod, HOST_LEN)
+FIELDS(pod_item, U32(ticket) STR(session, SESSION_LEN) STR(pod, HOST_LEN)
     U32(owner) U8(state) U64(age_s) STR(text, PATH_LEN))
 
 MSG(POD_ANSWER, pod_answer, R_K8SD, R_CONTROLD, FD_NEVER, S_OPEN)

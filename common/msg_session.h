@@ -52,7 +52,7 @@ FIELDS(session_done, U32(number) U8(ok) U8(refused) U8(cause) U8(cgroup)
  * the other.
  */
 MSG(SESSION_OPEN, session_open, R_PARENT, R_POLICYD, FD_NEVER, S_WORK)
-FIELDS(session_open, U32(number) STR(session, NAME_LEN) STR(policy, NAME_LEN)
+FIELDS(session_open, U32(number) STR(session, SESSION_LEN) STR(policy, NAME_LEN)
     U8(engine) U8(told) STR(environment, ENVIRONMENT_LEN))
 
 MSG(SESSION_CLOSE, session_close, R_PARENT, R_POLICYD, FD_NEVER, S_WORK)
