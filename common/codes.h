@@ -43,7 +43,6 @@
 #define CODE_STALE_POD		"stale_pod"
 #define CODE_UNEXPECTED_PHASE	"unexpected_phase"
 #define CODE_UNKNOWN_CLUSTER	"unknown_cluster"
-#define CODE_UNKNOWN_POD	"unknown_pod"
 #define CODE_WORKSPACE_SOURCE	"workspace_source"
 
 /* The daemon: it will not now, or cannot. */

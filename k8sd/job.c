@@ -80,6 +80,17 @@ job_fail_later(struct pods_job *pj, const char *code, const char *what,
 	event_active(&pj->pj_event, EV_TIMEOUT, 0);
 }
 
+/* Whether the pod is of whoever asks. */
+int
+job_may(const struct pods_job *pj, const cJSON *pod)
+{
+	char	 uid[16];
+
+	snprintf(uid, sizeof(uid), "%u", pj->pj_owner);
+	return pj->pj_owner == 0 ||
+	    strcmp(kj_annotation(pod, NOTE_UID), uid) == 0;
+}
+
 /* Which cluster and which namespace; -1 if the end is on its way. */
 static int
 job_place(struct pods_job *pj, const struct pods_ask *pa)
@@ -103,7 +114,7 @@ job_place(struct pods_job *pj, const struct pods_ask *pa)
 		}
 	}
 	if ((cl = cluster_find(name)) == NULL) {
-		job_fail_later(pj, POD_CODE_CLUSTER, "cluster", name);
+		job_fail_later(pj, CODE_UNKNOWN_CLUSTER, "cluster", name);
 		return -1;
 	}
 	pj->pj_cluster = cluster_ref(cl);
@@ -126,6 +137,7 @@ job_new(const struct pods_ask *pa, pods_item *item, pods_done *done,
 	pj->pj_item = item;
 	pj->pj_done = done;
 	pj->pj_arg = arg;
+	pj->pj_owner = pa->pa_owner;
 	pj->pj_age_s = pa->pa_age_s;
 	pj->pj_dry_run = pa->pa_dry_run;
 	pj->pj_fd = -1;

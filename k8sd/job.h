@@ -31,6 +31,7 @@ struct pods_job {
 	char			*pj_session;	/* or "" */
 	char			 pj_name[POD_NAME_LEN + 1];
 	char			 pj_selector[3 * SELECTOR_LEN + 4];
+	uint32_t		 pj_owner;	/* uid; 0: everybody's */
 	uint64_t		 pj_age_s;
 	int			 pj_dry_run;
 	int			 pj_reaps;
@@ -57,6 +58,7 @@ struct pods_job	*job_new(const struct pods_ask *, pods_item *, pods_done *,
 		    void *, int *);
 void	 job_over(struct pods_job *, const char *, const char *);
 void	 job_failed(struct pods_job *, const struct api_answer *);
+int	 job_may(const struct pods_job *, const cJSON *);
 void	 job_call(struct pods_job *, const char *, const char *,
 	    const char *, const char *, const char *, api_done *);
 

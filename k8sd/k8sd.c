@@ -6,6 +6,7 @@
 
 #include "https/https.h"
 #include "k8sd.h"
+#include "pod.h"
 
 static const ipc_handler parent_handlers[MSG_MAX] = {
 	CHILD_HANDLERS,
@@ -17,15 +18,20 @@ static const ipc_handler parent_handlers[MSG_MAX] = {
 	[MSG_CONF_RESOLVER] = k8sd_parent_conf_resolver,
 };
 
-static const ipc_handler no_handlers[MSG_MAX];
-
 static int
 k8sd_channel(const struct msg_channel *mc, int fd)
 {
 	if (mc->peer != ROLE_CONTROLD)
 		return -1;
-	child_peer(ROLE_CONTROLD, fd, no_handlers);
+	control_open(fd);
 	return 0;
+}
+
+static void
+k8sd_warm(void)
+{
+	https_warm();
+	pods_warm();
 }
 
 int
@@ -35,7 +41,7 @@ main(int argc, char *argv[])
 		.ch_role = ROLE_K8SD,
 		.ch_sandbox = &k8sd_sandbox,
 		.ch_handlers = parent_handlers,
-		.ch_warm = https_warm,
+		.ch_warm = k8sd_warm,
 		.ch_channel = k8sd_channel,
 		.ch_begin = slice_begin,
 		.ch_weigh = slice_weigh,

@@ -35,4 +35,7 @@ int	 pod_conf_file(struct ipc *, char *, size_t);
 int	 k8sd_parent_conf_pod(struct ipc *, const union msg *);
 int	 k8sd_parent_conf_pod_text(struct ipc *, const union msg *);
 
+/* control.c */
+void	 control_open(int);
+
 #endif /* K8SD_H */

@@ -83,7 +83,8 @@ struct pods_job *
 pods_logs(const struct pods_ask *pa, pods_item *item, pods_done *done,
     void *arg)
 {
-	char			 path[API_PATH_LEN], tail[256], name[200];
+	char			 path[API_PATH_LEN], tail[300], name[200];
+	char			 lines[32] = "";
 	struct api_request	 ar = {
 		.ar_method = "GET",
 		.ar_path = path,
@@ -105,8 +106,10 @@ pods_logs(const struct pods_ask *pa, pods_item *item, pods_done *done,
 	if (!names_escape(pa->pa_container[0] != '\0' ? pa->pa_container :
 	    WORKSPACE, name, sizeof(name)))
 		strlcpy(name, WORKSPACE, sizeof(name));
-	snprintf(tail, sizeof(tail), "/log?container=%s&limitBytes=%d", name,
-	    LOG_LEN);
+	if (pa->pa_tail != 0)
+		snprintf(lines, sizeof(lines), "&tailLines=%u", pa->pa_tail);
+	snprintf(tail, sizeof(tail), "/log?container=%s&limitBytes=%d%s", name,
+	    LOG_LEN, lines);
 	kpod_path(pj->pj_namespace, pj->pj_name, tail, path, sizeof(path));
 	ar.ar_data_arg = pj;
 	pj->pj_call = api_begin(pj->pj_cluster, &ar, logs_done, pj);

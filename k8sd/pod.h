@@ -14,18 +14,18 @@
 
 #include "words.h"
 
-/* Codes of errors besides those of codes.h, as the control socket has them. */
-#define POD_CODE_CLUSTER	"cluster_unreachable"	/* or absurd */
-#define POD_CODE_REFUSED	"cluster_refused"	/* the API says no */
-#define POD_CODE_FOREIGN	"foreign_pod"		/* has not our marks */
-#define POD_CODE_DIFFERS	"pod_differs"		/* from what we want */
-#define POD_CODE_STALE		"stale_pod"		/* has ended */
-#define POD_CODE_FOLLOWED	"followed_elsewhere"	/* another host's */
-#define POD_CODE_FAILED		"pod_failed"		/* events say why */
-#define POD_CODE_READY_LATE	"ready_timeout"
-#define POD_CODE_DELETE_LATE	"delete_timeout"
-#define POD_CODE_PHASE		"unexpected_phase"
-#define POD_CODE_WORKSPACE	"workspace_source"	/* git says no */
+/* Codes of errors that pods have; POD_ERRORS of words.h is all that may be. */
+#define POD_CODE_CLUSTER	CODE_CLUSTER_UNREACHABLE	/* or absurd */
+#define POD_CODE_REFUSED	CODE_CLUSTER_REFUSED
+#define POD_CODE_FOREIGN	CODE_FOREIGN_POD	/* has not our marks */
+#define POD_CODE_DIFFERS	CODE_POD_DIFFERS	/* from what we want */
+#define POD_CODE_STALE		CODE_STALE_POD		/* has ended */
+#define POD_CODE_FOLLOWED	CODE_FOLLOWED_ELSEWHERE	/* another host's */
+#define POD_CODE_FAILED		CODE_POD_FAILED		/* events say why */
+#define POD_CODE_READY_LATE	CODE_READY_TIMEOUT
+#define POD_CODE_DELETE_LATE	CODE_DELETE_TIMEOUT
+#define POD_CODE_PHASE		CODE_UNEXPECTED_PHASE
+#define POD_CODE_WORKSPACE	CODE_WORKSPACE_SOURCE	/* git says no */
 
 #define POD_NAME_LEN	63	/* a DNS label: also of a Secret */
 #define POD_TEXT_LEN	1024	/* of what callbacks are told */
@@ -87,6 +87,8 @@ struct pods_ask {
 	const char	*pa_session;	/* id; list and reap: "" */
 	const char	*pa_selector;	/* reap, list: further labels, or "" */
 	const char	*pa_container;	/* logs: "": workspace */
+	uint32_t	 pa_owner;	/* uid; 0: everybody's */
+	uint32_t	 pa_tail;	/* logs: lines; 0: all */
 	uint64_t	 pa_age_s;	/* reap */
 	int		 pa_dry_run;	/* reap */
 	int		 pa_fd;		/* logs: taken */

@@ -165,7 +165,7 @@ job_pod(struct pods_job *pj, const cJSON *pod)
 	struct pod_status	 ps;
 	struct victim		*vi;
 
-	if (!is_ours(pod))
+	if (!is_ours(pod) || !job_may(pj, pod))
 		return;
 	status_read(pod, &ps);
 	vi = victim_new(pj, pod, &ps);

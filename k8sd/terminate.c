@@ -78,6 +78,10 @@ job_looked(void *arg, const struct api_answer *aa)
 		snprintf(text, sizeof(text), "pod %s is not ours",
 		    pj->pj_name);
 		job_over(pj, POD_CODE_FOREIGN, text);
+	} else if (!job_may(pj, pod)) {
+		snprintf(text, sizeof(text), "pod %s is another user's",
+		    pj->pj_name);
+		job_over(pj, CODE_NOT_PERMITTED, text);
 	} else
 		job_act(pj, pod);
 }

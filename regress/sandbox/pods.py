@@ -32,7 +32,6 @@ policy "two" {{ }}
 cluster "far" {{ server "https://127.0.0.1:9" token file "{TOKEN}" }}
 sandbox "pod" kubernetes {{ policy "one" image "x" cluster "far" cwd "/w"
 	ungated }}
-sandbox "gated" kubernetes {{ policy "one" image "x" cluster "far" }}
 sandbox "hers" kubernetes {{ policy "one" image "x" cluster "far" ungated
 	for user "nobody" }}
 sandbox "local" custom "/bin/cat" {{ policy "one" ungated
@@ -198,16 +197,6 @@ def start_fails(error):
         same(recorded(d, "work", "session_ended")["reason"],
              "sandbox_died: what happened")
         run(d)
-
-
-@cases.case
-def gate_is_not_there_yet():
-    with pods() as d:
-        code, message = refused(d, "session.start", sandbox="gated")
-        same(code, "start_failed")
-        assert "say ungated" in message, message
-        assert not [r for r in d.records()
-                    if r["kind"].startswith("session")], d.records()
 
 
 @cases.case
@@ -550,7 +539,7 @@ def of_another_daemon():
                 asked = d.k8sd.expect("POD_ASK", session="old",
                                       sandbox="pod", what=C[what])
                 d.k8sd.refuses(asked, "POD_ERROR_UNKNOWN", "no pod of old")
-                same(client.error(), ("unknown_pod", "no pod of old"))
+                same(client.error(), ("unknown_session", "no pod of old"))
 
 
 @cases.case
