@@ -50,6 +50,7 @@ void	 client_close(struct client *);
 cJSON	*exchange_request(const char *);
 cJSON	*exchange_ask(struct client *, cJSON *, int, char **);
 cJSON	*exchange_await(struct client *, cJSON *, char **);
+cJSON	*exchange_answer(struct client *, char **);
 
 /* explain.c */
 void	 explain_connect(const char *, int);

@@ -49,6 +49,11 @@
 	X(message)							\
 	X(metadata)							\
 	X(session)							\
+	X(reap)								\
+	X(terminate)							\
+	X(heartbeat)							\
+	X(logs)								\
+	X(cluster)							\
 	X(run)								\
 	X(exec)								\
 	X(shell)							\

@@ -51,9 +51,23 @@ answer_is_whole(const cJSON *answer)
 	    json_string(error, "message") != NULL;
 }
 
-/* Returns the answer, checked, or NULL after saying why there is none. */
+/* A line on the way to the answer, for who has asked for such lines. */
+static int
+show_progress(const cJSON *line)
+{
+	const char	*text = json_string(line, "progress");
+
+	if (text == NULL || !answer_is_ours(line))
+		return 0;
+	fputs("egressctl: ", stderr);
+	visible_put(stderr, text, VISIBLE_TEXT);
+	fputc('\n', stderr);
+	return 1;
+}
+
+/* The next line; NULL after saying why there is none. */
 static cJSON *
-receive_answer(struct client *cl, char **line, int timeout)
+receive_line(struct client *cl, char **line, int timeout)
 {
 	cJSON	*answer;
 	size_t	 len;
@@ -73,6 +87,21 @@ receive_answer(struct client *cl, char **line, int timeout)
 		    cl->cl_path);
 		return NULL;
 	}
+	return answer;
+}
+
+/* Returns the answer, checked, or NULL after saying why there is none. */
+static cJSON *
+receive_answer(struct client *cl, char **line, int timeout)
+{
+	cJSON	*answer = receive_line(cl, line, timeout);
+
+	while (answer != NULL && show_progress(answer)) {
+		cJSON_Delete(answer);
+		answer = receive_line(cl, line, timeout);
+	}
+	if (answer == NULL)
+		return NULL;
 	if (!answer_is_ours(answer) || !answer_is_whole(answer)) {
 		warnx("%s: the answer does not fit the request; do egressd "
 		    "and egressctl have the same version?", cl->cl_path);
@@ -104,6 +133,13 @@ cJSON *
 exchange_await(struct client *cl, cJSON *request, char **line)
 {
 	return exchange_wait(cl, request, -1, line, FOREVER);
+}
+
+/* To what was sent before. */
+cJSON *
+exchange_answer(struct client *cl, char **line)
+{
+	return receive_answer(cl, line, ANSWER_TIMEOUT_MS);
 }
 
 /* Asks and shows a refusal; returns the exit status, 0 with an answer. */

@@ -13,29 +13,21 @@
 
 #include "job.h"
 #include "log.h"
+#include "rights.h"
 
 #define MINOR_MIN	20
 
 /* What sessions need, in the order of their life. */
+#define RIGHT_ROW(group, resource, subresource, verb)			\
+	{ verb, group, resource, subresource },
+
 static const struct right {
 	const char	*ri_verb;
 	const char	*ri_group;
 	const char	*ri_resource;
 	const char	*ri_subresource;
 } rights[] = {
-	{ "get",	"",	"pods",		"" },
-	{ "list",	"",	"pods",		"" },
-	{ "watch",	"",	"pods",		"" },
-	{ "create",	"",	"pods",		"" },
-	{ "patch",	"",	"pods",		"" },
-	{ "delete",	"",	"pods",		"" },
-	{ "get",	"",	"pods",		"exec" },
-	{ "create",	"",	"pods",		"exec" },
-	{ "get",	"",	"pods",		"log" },
-	{ "get",	"coordination.k8s.io",	"leases",	"" },
-	{ "create",	"coordination.k8s.io",	"leases",	"" },
-	{ "patch",	"coordination.k8s.io",	"leases",	"" },
-	{ "delete",	"coordination.k8s.io",	"leases",	"" },
+	KUBE_RIGHTS(RIGHT_ROW)
 };
 
 #define RIGHTS	(sizeof(rights) / sizeof(rights[0]))

@@ -16,6 +16,7 @@
 #include "egressctl.h"
 #include "list.h"
 #include "name.h"
+#include "pods.h"
 #include "show.h"
 
 static struct {
@@ -25,6 +26,8 @@ static struct {
 	const char	*cwd;		/* -w */
 	unsigned int	 deadline;	/* -t: s, or 0 */
 	struct list	 variables;	/* -e: NAME=value, or NAME */
+	const char	*cluster;	/* -c of list: a sandbox, or NULL */
+	int		 delete;	/* of stop: -d 1, -k -1 */
 } options;
 
 /* ---- start -------------------------------------------------------------- */
@@ -161,6 +164,8 @@ start_run(const struct invocation *in)
 		return status;
 	request = exchange_request(in->in_command->co_op);
 	start_ask(request);
+	if (in->in_output == &output_text)
+		cJSON_AddTrueToObject(request, "progress");
 	answer = exchange_await(&cl, request, &line);
 	if (answer != NULL && json_get(answer, "error") != NULL) {
 		in->in_output->ou_refusal(in->in_command, line, answer);
@@ -198,6 +203,21 @@ list_put(const cJSON *answer)
 		puts("no sessions");
 	else
 		table_put(rows, columns, sizeof(columns) / sizeof(columns[0]));
+	pods_put(answer);
+}
+
+static void
+list_option(int ch, const char *arg)
+{
+	(void)ch;
+	options.cluster = arg;
+}
+
+static void
+list_ask(cJSON *request)
+{
+	if (options.cluster != NULL)
+		cJSON_AddStringToObject(request, "sandbox", options.cluster);
 }
 
 static void
@@ -237,6 +257,23 @@ show_put(const cJSON *answer)
 }
 
 static void
+stop_option(int ch, const char *arg)
+{
+	(void)arg;
+	if (options.delete != 0)
+		errx(EXIT_USAGE, "-d and -k exclude each other");
+	options.delete = ch == 'd' ? 1 : -1;
+}
+
+static void
+stop_ask(cJSON *request)
+{
+	one_ask(request);
+	if (options.delete != 0)
+		cJSON_AddBoolToObject(request, "delete", options.delete > 0);
+}
+
+static void
 stop_put(const cJSON *answer)
 {
 	json_put(stdout, json_get(answer, "session_id"));
@@ -256,11 +293,16 @@ static const struct command command_start = {
 };
 
 static const struct command command_list = {
-	.co_synopsis = "session list",
-	.co_help = "list the sessions",
+	.co_synopsis = "session list [-c SANDBOX]",
+	.co_help = "list the sessions, and of a sandbox the pods that its "
+	    "cluster has",
 	.co_run = exchange_run,
 	.co_op = "session.list",
+	.co_ask = list_ask,
 	.co_show = list_put,
+	.co_slow = 1,
+	.co_options = "c:",
+	.co_option = list_option,
 };
 
 static const struct command command_show = {
@@ -273,13 +315,15 @@ static const struct command command_show = {
 };
 
 static const struct command command_stop = {
-	.co_synopsis = "session stop ID",
+	.co_synopsis = "session stop [-d | -k] ID",
 	.co_help = "end a session, and all that runs in its sandbox",
 	.co_run = exchange_run,
 	.co_op = "session.stop",
-	.co_ask = one_ask,
+	.co_ask = stop_ask,
 	.co_show = stop_put,
 	.co_slow = 1,
+	.co_options = "dk",
+	.co_option = stop_option,
 };
 
 static const struct token t_sandbox[] = {

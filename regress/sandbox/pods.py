@@ -619,6 +619,109 @@ def logs():
                 same(client.read(), {"id": 1, "ok": True})
 
 
+# ---- egressctl ----
+
+class Typed:
+    """egressctl in the background; what it has said when it has ended."""
+
+    def __init__(self, d, *words):
+        self.process = d.spawn_ctl(*words)
+
+    def ended(self, status=0):
+        out, errors = self.process.communicate(timeout=WAIT_S)
+        same((self.process.returncode, errors if status == 0 else ""),
+             (status, ""))
+        return out + errors
+
+
+@cases.case
+def typed_session():
+    """Started with progress, listed with what the cluster has, stopped."""
+    with pods() as d:
+        typed = Typed(d, "session", "start", "-n", "work", "pod")
+        told = d.k8sd.expect("POD_START", session="work")
+        d.k8sd.send("POD_PROGRESS", number=told.number,
+                    text="pulling \x1b[31m")
+        d.k8sd.runs(told)
+        out, errors = typed.process.communicate(timeout=WAIT_S)
+        same((typed.process.returncode, out), (0, "work\n"))
+        assert errors.startswith("egressctl: pulling ") and \
+            "\x1b" not in errors, errors
+        typed = Typed(d, "session", "list", "-c", "pod")
+        asked = d.k8sd.expect("POD_ASK", what=C["POD_ASK_LIST"])
+        d.k8sd.item(asked, "pod-8", "POD_RUNNING", session="elsewhere")
+        d.k8sd.answers(asked)
+        out = typed.ended()
+        assert "work" in out and "pod-8" in out and "elsewhere" in out, out
+        typed = Typed(d, "session", "stop", "-k", "work")
+        d.k8sd.ended(d.k8sd.expect("POD_STOP", fate=C["POD_FATE_KEEP"]))
+        same(typed.ended(), "work stopped\n")
+        typed = Typed(d, "session", "start", "-n", "work", "pod")
+        d.k8sd.fails(d.k8sd.expect("POD_START"), "POD_ERROR_FAILED",
+                     "ErrImagePull: x")
+        assert "ErrImagePull: x" in typed.ended(1)
+        assert "exclude" in Typed(d, "session", "stop", "-dk",
+                                  "work").ended(2)
+
+
+@cases.case
+def typed_questions():
+    with pods() as d:
+        run(d)
+        for words, name, want, more in (
+                (("reap", "-n", "-t", "1h", "-l", "a=b", "pod"), "POD_ASK",
+                 {"age_s": 3600, "dry_run": 1, "selector": "a=b"}, "gone-1"),
+                (("heartbeat", "work"), "POD_ASK", {"session": "work"}, ""),
+                (("terminate", "old", "pod"), "POD_ASK",
+                 {"session": "old", "sandbox": "pod"}, "gone-1"),
+                (("cluster", "check", "far"), "POD_ASK",
+                 {"sandbox": "far"}, "gone-1")):
+            typed = Typed(d, *words)
+            asked = d.k8sd.expect(name, **want)
+            d.k8sd.item(asked, "gone-1", "POD_DELETED")
+            d.k8sd.answers(asked)
+            out = typed.ended()
+            assert more in out, out
+        typed = Typed(d, "terminate", "work")
+        d.k8sd.ended(d.k8sd.expect("POD_STOP", fate=C["POD_FATE_DELETE"]))
+        same(typed.ended(), "work terminated\n")
+
+
+@cases.case
+def typed_logs():
+    with pods() as d:
+        run(d)
+        typed = Typed(d, "logs", "-n", "5", "work", "gate")
+        asked = d.k8sd.expect("POD_LOGS", container=C["POD_GATE"], tail=5)
+        os.write(asked.fd, b"one\ntwo\n")
+        os.close(asked.fd)
+        d.k8sd.answers(asked)
+        same(typed.ended(), "one\ntwo\n")
+        typed = Typed(d, "logs", "work")
+        asked = d.k8sd.expect("POD_LOGS", container=C["POD_WORKSPACE"])
+        os.close(asked.fd)
+        d.k8sd.refuses(asked, "POD_ERROR_REFUSED", "pods/log: get")
+        assert "pods/log: get" in typed.ended(1)
+        assert "no session nobody" in Typed(d, "logs", "nobody").ended(1)
+        assert "1 to 1000000" in Typed(d, "logs", "-n", "x",
+                                       "work").ended(2)
+
+
+@cases.case
+def typed_rbac():
+    """Without the daemon; only what is needed."""
+    with pods(CONF.replace('image "x"', 'image "x" namespace "agents"',
+                           1)) as d:
+        out = Typed(d, "cluster", "rbac").ended()
+        assert "namespace: default" in out and '["get", "create"]' in out, out
+        assert '"*"' not in out, out
+        out = Typed(d, "-f", str(d.conf), "cluster", "rbac", "pod").ended()
+        same(out.count("namespace: agents"), 3)
+        for name in ("local", "nope"):
+            assert name in Typed(d, "-f", str(d.conf), "cluster", "rbac",
+                                 name).ended(1)
+
+
 # ---- what k8sd may not say ----
 
 LIES = {
