@@ -22,11 +22,11 @@
 
 #include <event2/event_struct.h>
 
+#include "channels.h"
 #include "child.h"
 #include "cluster.h"
 #include "exec.h"
 #include "log.h"
-#include "stream.h"
 
 #define UPGRADE_MS	30000
 #define SILENCE_MS	30000	/* then the server is asked for a sign */
@@ -55,7 +55,7 @@ struct exec {
 	struct https_ws		*ex_ws;
 	bool			 ex_open;
 	bool			 ex_v5;
-	struct stream		 ex_stream;
+	struct channels		 ex_channels;
 	/* The client's side. */
 	int			 ex_fd;		/* -1: it has left */
 	bool			 ex_input_over;
@@ -97,7 +97,7 @@ exec_free(struct exec *ex)
 	event_del(&ex->ex_timer);
 	if (ex->ex_fd != -1)
 		close(ex->ex_fd);
-	stream_free(&ex->ex_stream);
+	channels_free(&ex->ex_channels);
 	forget_authorization(ex);
 	cluster_unref(ex->ex_cluster);
 	free(ex->ex_out);
@@ -133,12 +133,12 @@ exec_over(struct exec *ex, enum exec_how how, int code, const char *fmt, ...)
 static void
 exec_settle(struct exec *ex)
 {
-	char	 tail[STREAM_TAIL_LEN + 1];
+	char	 tail[TAIL_LEN + 1];
 
 	if (!ex->ex_over || ex->ex_ws != NULL ||
 	    (ex->ex_fd != -1 && ex->ex_out != NULL))
 		return;
-	status_text(ex->ex_stream.sm_tail, ex->ex_stream.sm_tail_len, tail,
+	status_text(ex->ex_channels.cn_tail, ex->ex_channels.cn_tail_len, tail,
 	    sizeof(tail));
 	if (tail[0] != '\0')
 		log_info("%s: it wrote: %s", ex->ex_name, tail);
@@ -306,12 +306,12 @@ on_room(void *arg)
 static void
 take_status(struct exec *ex)
 {
-	const struct status	*st = &ex->ex_stream.sm_status;
+	const struct status	*st = &ex->ex_channels.cn_status;
 
 	if (st->st_kind != STATUS_FAILURE)
 		exec_over(ex, EXEC_EXITED, st->st_code, "%s", "");
 	else
-		exec_over(ex, ex->ex_stream.sm_spoke ? EXEC_LOST :
+		exec_over(ex, ex->ex_channels.cn_spoke ? EXEC_LOST :
 		    EXEC_REFUSED, 0, "%s%s%s", st->st_reason,
 		    st->st_reason[0] != '\0' ? ": " : "", st->st_message);
 	https_ws_close(ex->ex_ws, 1000);
@@ -324,7 +324,7 @@ on_piece(void *arg, const struct https_ws_piece *wp)
 	const char	*data = NULL, *why;
 	size_t		 len;
 
-	why = stream_take(&ex->ex_stream, wp, &data, &len);
+	why = channels_take(&ex->ex_channels, wp, &data, &len);
 	if (why != NULL) {
 		exec_over(ex, EXEC_LOST, 0, "it sent %s", why);
 		https_ws_close(ex->ex_ws, 1002);
@@ -333,7 +333,7 @@ on_piece(void *arg, const struct https_ws_piece *wp)
 	client_put(ex, data, len);
 	if (ex->ex_input_over && !ex->ex_v5)
 		arm(&ex->ex_timer, LINGER_MS);
-	if (ex->ex_stream.sm_ended)
+	if (ex->ex_channels.cn_ended)
 		take_status(ex);
 }
 
@@ -506,7 +506,7 @@ exec_begin(struct cluster *kc, const struct exec_request *er,
 	ex->ex_arg = arg;
 	ex->ex_path = make_path(er);
 	ex->ex_offered = both;
-	stream_init(&ex->ex_stream);
+	channels_init(&ex->ex_channels);
 	ex->ex_fd = er->fd;
 	if (fcntl(ex->ex_fd, F_SETFL, O_NONBLOCK) == -1)
 		fatal("%s: fcntl", __func__);

@@ -30,7 +30,7 @@
 #define OUT_KEPT	(4 * CONTROL_FRAME)	/* of it for control frames */
 #define HEAD_MAX	(16 * 1024)
 #define READ_LEN	4096
-#define CLOSE_MS	5000
+#define CLOSE_MS	2000
 
 static void	 ws_run(struct https_ws *);
 

@@ -179,7 +179,7 @@ def huge_body():
 
 @cases.case
 def streamed_body_is_not_kept():
-    total = 200 << 20
+    total = 100 << 20
 
     def handler(conn):
         conn.head()

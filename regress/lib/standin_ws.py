@@ -56,8 +56,16 @@ class Conn:
 
     def drain(self):
         """Reads until the other end has closed."""
-        while True:
-            self.read(1)
+        while self.sock.recv(65536):
+            pass
+        raise Gone("at last")
+
+    def leave(self):
+        """Reads up to a close, and answers it."""
+        while self.frame()[1] != CLOSE:
+            pass
+        self.send(frame(CLOSE, b"\x03\xe8"))
+        self.drain()
 
     def send(self, data):
         self.sock.sendall(data if isinstance(data, bytes) else data.encode())

@@ -6,8 +6,8 @@
  * end is kept, and the Status is put together.
  */
 
-#ifndef STREAM_H
-#define STREAM_H
+#ifndef CHANNELS_H
+#define CHANNELS_H
 
 #include "https/ws.h"
 #include "status.h"
@@ -20,27 +20,27 @@ enum {
 	CHANNEL_CLOSE = 255	/* v5: the next byte's channel ends */
 };
 
-#define STREAM_TAIL_LEN	1024
+#define TAIL_LEN	1024
 
-struct stream {
-	int		 sm_channel;	/* of this message; -1: not known */
-	char		*sm_text;	/* of the Status */
-	size_t		 sm_text_len;
-	bool		 sm_ended;	/* sm_status is what it says */
-	struct status	 sm_status;
-	bool		 sm_spoke;	/* something came on stdout or stderr */
-	char		 sm_tail[STREAM_TAIL_LEN + 1];
-	size_t		 sm_tail_len;
+struct channels {
+	int		 cn_channel;	/* of this message; -1: not known */
+	char		*cn_text;	/* of the Status */
+	size_t		 cn_text_len;
+	bool		 cn_ended;	/* cn_status is what it says */
+	struct status	 cn_status;
+	bool		 cn_spoke;	/* something came on stdout or stderr */
+	char		 cn_tail[TAIL_LEN + 1];
+	size_t		 cn_tail_len;
 };
 
-void	 stream_init(struct stream *);
-void	 stream_free(struct stream *);
+void	 channels_init(struct channels *);
+void	 channels_free(struct channels *);
 
 /*
  * Of a piece, what is output: *len bytes from *out on, perhaps none.  NULL, or
  * what is wrong with it.
  */
-const char	*stream_take(struct stream *, const struct https_ws_piece *,
+const char	*channels_take(struct channels *, const struct https_ws_piece *,
 		    const char **out, size_t *len);
 
-#endif /* STREAM_H */
+#endif /* CHANNELS_H */
