@@ -13,12 +13,11 @@
 #include <string.h>
 #include <unistd.h>
 
-#include <cjson/cJSON.h>
-
 #include "cluster.h"
 #include "credential.h"
 #include "k8sd.h"
 #include "log.h"
+#include "manifest.h"
 
 #define MERGE_LEN	(64 * 1024)
 
@@ -153,35 +152,17 @@ pod_conf_next(const struct pod_conf *pc)
 	return TAILQ_NEXT(pc, pc_entry);
 }
 
-/* Members of a manifest that a file may bring. */
-static int
-merge_check(const struct pod_conf *pc, char *why, size_t len)
-{
-	cJSON		*json = cJSON_Parse(pc->pc_merge);
-	const cJSON	*member;
-	int		 rv = 0;
-
-	if (!cJSON_IsObject(json))
-		rv = child_refuse(why, len, "manifest merge file of \"%s\": "
-		    "not a JSON object", pc->pc_name);
-	cJSON_ArrayForEach(member, json)
-		if (rv == 0 && strcmp(member->string, "metadata") != 0 &&
-		    strcmp(member->string, "spec") != 0)
-			rv = child_refuse(why, len, "manifest merge file of "
-			    "\"%s\": member \"%.64s\" is neither metadata "
-			    "nor spec", pc->pc_name, member->string);
-	cJSON_Delete(json);
-	return rv;
-}
-
 int
 pods_weigh(char *why, size_t len)
 {
 	const struct pod_conf	*pc;
+	char			 what[128];
 
 	TAILQ_FOREACH(pc, &candidate, pc_entry)
-		if (pc->pc_merge != NULL && merge_check(pc, why, len) == -1)
-			return -1;
+		if (pc->pc_merge != NULL && manifest_merge_check(pc->pc_merge,
+		    what, sizeof(what)) == -1)
+			return child_refuse(why, len, "manifest merge file of "
+			    "\"%s\": %s", pc->pc_name, what);
 	return 0;
 }
 
