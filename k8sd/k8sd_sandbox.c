@@ -6,6 +6,8 @@
  * parent's to open.
  */
 
+#include <sys/socket.h>
+
 #include "https/https.h"
 #include "k8sd.h"
 
@@ -16,8 +18,15 @@ static const struct sandbox_group k8sd_groups[] = {
 	{ NULL, NULL }
 };
 
+static const struct sandbox_narrow k8sd_narrow[] = {
+	{ "hands of our own in a pod", SCMP_SYS(socketpair),
+	    1, { { 0, AF_UNIX } } },
+	{ NULL, 0, 0, { { 0, 0 } } }
+};
+
 const struct sandbox k8sd_sandbox = {
 	.sb_groups = k8sd_groups,
+	.sb_narrow = k8sd_narrow,
 	.sb_library = &https_sandbox,
 	.sb_connect = true,
 	.sb_pledge = "stdio inet recvfd",
