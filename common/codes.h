@@ -49,6 +49,7 @@
 #define CODE_BAD_CONFIGURATION	"bad_configuration"
 #define CODE_BUSY		"busy"
 #define CODE_INTERNAL		"internal"
+#define CODE_MOUNT_FAILED	"mount_failed"
 #define CODE_RELOAD_REFUSED	"reload_refused"
 #define CODE_START_FAILED	"start_failed"
 #define CODE_TOO_MANY_SESSIONS	"too_many_sessions"

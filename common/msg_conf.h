@@ -63,7 +63,7 @@ MSG(CONF_SANDBOX, conf_sandbox, R_PARENT, R_CONTROLD, FD_NEVER, S_PREPARE)
 FIELDS(conf_sandbox, STR(name, NAME_LEN) U8(kind) U8(is_default)
     U8(restricted) STR(policy, NAME_LEN) STR(cwd, PATH_LEN) STR(user, NAME_LEN)
     U64(deadline_ms) U64(size) U64(memory) U32(processes) U64(file)
-    U64(cpu_ms))
+    U64(cpu_ms) U8(mountable))
 
 /* Rules follow their policy, conditions their rule, options each of them. */
 MSG(CONF_POLICY, conf_policy, R_PARENT, R_POLICYD, FD_NEVER, S_PREPARE)

@@ -18,16 +18,29 @@ FIELDS(session_ask, U32(number) STR(session, SESSION_LEN) STR(policy, NAME_LEN)
  * A session whose sandbox is the parent's to make.  sandbox is a block of the
  * configuration, "" the one that is built in.  The descriptor is the client's
  * connection: the parent sees for itself whose it is.  cwd is what the client
- * has named, or "", and the variables come on top of the block's.
+ * has named, or "", and the variables come on top of the block's.  Of mounts
+ * each is r or w, a path outside, NUL, a path inside, NUL.
  */
 MSG(SANDBOX_ASK, sandbox_ask, R_CONTROLD, R_PARENT, FD_MUST, S_WORK)
 FIELDS(sandbox_ask, U32(number) STR(session, SESSION_LEN) STR(policy, NAME_LEN)
     STR(sandbox, NAME_LEN) STR(cwd, PATH_LEN)
-    BYTES(variables, VARIABLES_LEN))
+    BYTES(variables, VARIABLES_LEN) BYTES(mounts, MOUNTS_LEN))
 
 /* A client's connection, which the sandbox is to serve from now on. */
 MSG(SESSION_ATTACH, session_attach, R_CONTROLD, R_PARENT, FD_MUST, S_WORK)
 FIELDS(session_attach, U32(number))
+
+/*
+ * A path outside that the sandbox is to have at one inside.  The descriptor is
+ * the client's connection: what it names is opened with its own rights.
+ */
+MSG(SESSION_MOUNT, session_mount, R_CONTROLD, R_PARENT, FD_MUST, S_WORK)
+FIELDS(session_mount, U32(cookie) U32(number) STR(source, PATH_LEN)
+    STR(target, PATH_LEN) U8(write))
+
+/* It is there, or why it is not: one of mount_result. */
+MSG(SESSION_MOUNTED, session_mounted, R_PARENT, R_CONTROLD, FD_NEVER, S_WORK)
+FIELDS(session_mounted, U32(cookie) U8(result) STR(text, PATH_LEN))
 
 /*
  * The session is to end: one of session_cause.  text: of CAUSE_SANDBOX, which

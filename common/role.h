@@ -54,6 +54,8 @@ enum role {
 #define SHOWN_LEN	2048	/* of a path that anybody is shown */
 #define ENVIRONMENT_LEN	8192	/* names of variables, a space between */
 #define VARIABLES_LEN	16384	/* NAME=value, a NUL behind each */
+#define MOUNTS_MAX	64	/* that clients have made in a sandbox */
+#define MOUNTS_LEN	16384	/* that a start asks for: msg_session.h */
 #define TEXT_LEN	8192	/* error text that goes back to a client */
 
 /*

@@ -304,6 +304,15 @@ enum reload_result {
 	RELOAD_RESULT_MAX
 };
 
+/* What became of a mount into a sandbox that runs. */
+enum mount_result {
+	MOUNT_DONE,
+	MOUNT_FAILED,
+	MOUNT_DENIED,		/* by the configuration */
+	MOUNT_BUSY,		/* too many at once */
+	MOUNT_RESULT_MAX
+};
+
 /* Who makes a sandbox, and of what. */
 #define SANDBOX_KINDS(W) \
 	W(SANDBOX_LOCAL, "local") \

@@ -28,6 +28,8 @@ struct wish {
 	uint64_t		 wi_deadline;	/* s; 0: none */
 	char			 wi_variables[VARIABLES_LEN];
 	size_t			 wi_variableslen;
+	char			 wi_mounts[MOUNTS_LEN];
+	size_t			 wi_mountslen;
 };
 
 static const char *
@@ -157,10 +159,24 @@ take_env(struct request *rq, struct wish *wi)
 }
 
 static int
+take_mounts(struct request *rq, struct wish *wi)
+{
+	const struct named_sandbox	*nb = wi->wi_sandbox;
+
+	if (mounting_take(rq, wi->wi_mounts, sizeof(wi->wi_mounts),
+	    &wi->wi_mountslen) == -1)
+		return -1;
+	return wi->wi_mountslen == 0 ? 0 : mounting_check(rq, nb != NULL ?
+	    nb->nb_conf.kind : SANDBOX_LOCAL, nb != NULL &&
+	    nb->nb_conf.mountable);
+}
+
+static int
 take_wish(struct request *rq, struct wish *wi)
 {
 	if (take_sandbox(rq, wi) == -1 || take_policy(rq, wi) == -1 ||
-	    take_cwd(rq, wi) == -1 || take_deadline(rq, wi) == -1)
+	    take_cwd(rq, wi) == -1 || take_deadline(rq, wi) == -1 ||
+	    take_mounts(rq, wi) == -1)
 		return -1;
 	return take_env(rq, wi);
 }
@@ -287,7 +303,8 @@ boxed_new(struct client *cl, struct request *rq, const char *name,
 	    .number = se->se_number, .session = se->se_name,
 	    .policy = se->se_policy, .sandbox = se->se_boxed.bx_name,
 	    .cwd = wi->wi_cwd,
-	    .variables = { wi->wi_variables, wi->wi_variableslen });
+	    .variables = { wi->wi_variables, wi->wi_variableslen },
+	    .mounts = { wi->wi_mounts, wi->wi_mountslen });
 	return 0;
 }
 
@@ -406,6 +423,7 @@ put_limits(struct jsonw *w, const struct boxed *bx)
 	put_limit(w, "file", mc->file);
 	put_limit(w, "cpu_ms", mc->cpu_ms);
 	jsonw_end(w);
+	put_bool(w, "mountable", mc->mountable);
 }
 
 /* The session of a request that must name one; NULL after saying so. */
@@ -454,6 +472,28 @@ boxed_check_owner(struct request *rq, const struct session *se,
 	return 0;
 }
 
+/* A session whose sandbox is ours, serves and is the client's to use. */
+struct session *
+boxed_owned(struct client *cl, struct request *rq)
+{
+	struct session	*se;
+
+	if ((se = find_session(rq)) == NULL ||
+	    boxed_check_owner(rq, se, cl) == -1)
+		return NULL;
+	if (se->se_kind != SESSION_SANDBOX) {
+		request_fail(rq, CODE_NOT_SUPPORTED, "session %s: the daemon "
+		    "has not made its sandbox", se->se_name);
+		return NULL;
+	}
+	if (se->se_starting || se->se_stopped || pod_is_starting(se)) {
+		request_fail(rq, CODE_BUSY, "session %s is %s", se->se_name,
+		    boxed_state(se));
+		return NULL;
+	}
+	return se;
+}
+
 /* Answered when it is over, as session.wait is. */
 int
 boxed_stop(struct client *cl, struct request *rq, struct session *se)
@@ -495,15 +535,8 @@ op_session_attach(struct client *cl, struct request *rq)
 	struct session	*se;
 	struct jsonw	*w;
 
-	if ((se = find_session(rq)) == NULL ||
-	    boxed_check_owner(rq, se, cl) == -1)
+	if ((se = boxed_owned(cl, rq)) == NULL)
 		return -1;
-	if (se->se_kind != SESSION_SANDBOX)
-		return request_fail(rq, CODE_NOT_SUPPORTED, "session %s: the "
-		    "daemon has not made its sandbox", se->se_name);
-	if (se->se_starting || se->se_stopped || pod_is_starting(se))
-		return request_fail(rq, CODE_BUSY, "session %s is %s",
-		    se->se_name, boxed_state(se));
 	if (se->se_owner == cl)
 		return request_fail(rq, CODE_BAD_REQUEST, "session %s ends "
 		    "with this connection: attach by another", se->se_name);

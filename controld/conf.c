@@ -308,7 +308,7 @@ controld_parent_conf_sandbox(struct ipc *ip, const union msg *m)
 	struct named_sandbox		*nb;
 
 	if (ms->kind >= SANDBOX_KIND_MAX || ms->is_default > 1 ||
-	    ms->restricted > 1 ||
+	    ms->restricted > 1 || ms->mountable > 1 ||
 	    conf_sandbox(conf_candidate, ms->name) != NULL)
 		return ipc_bad(ip, "sandbox %s of kind %u", ms->name,
 		    ms->kind);

@@ -12,6 +12,7 @@ static const ipc_handler controld_handlers[MSG_MAX] = {
 	[MSG_CONF_LIMITS] = controld_parent_conf_limits,
 	[MSG_CONF_SESSION] = controld_parent_conf_session,
 	[MSG_CONF_POLICY_NAME] = controld_parent_conf_policy_name,
+	[MSG_SESSION_MOUNTED] = controld_parent_session_mounted,
 	[MSG_CONF_SANDBOX] = controld_parent_conf_sandbox,
 	[MSG_CONF_ENVIRONMENT] = controld_parent_conf_environment,
 	[MSG_STATUS_PROC] = controld_parent_status_proc,

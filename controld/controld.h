@@ -245,7 +245,8 @@ enum field_type {
 	FIELD_BOOLEAN,
 	FIELD_STRINGS,		/* an array of them */
 	FIELD_STRINGS_SOME,	/* not an empty one */
-	FIELD_STRING_MAP	/* an object of them */
+	FIELD_STRING_MAP,	/* an object of them */
+	FIELD_OBJECTS		/* an array of objects */
 };
 
 struct field {
@@ -372,6 +373,7 @@ enum waiter_kind {
 	WAIT_RELOAD,
 	WAIT_START,
 	WAIT_END,
+	WAIT_MOUNT,
 	WAIT_REFUSALS,
 	WAIT_PENDING,		/* for a list of questions, or a change */
 	WAIT_CACHE,		/* for a list of kept answers */
@@ -500,6 +502,7 @@ int	 controld_policyd_session_ended(struct ipc *, const union msg *);
 extern const struct op	 boxed_ops[];
 
 int	 boxed_start(struct client *, struct request *);
+struct session *boxed_owned(struct client *, struct request *);
 void	 boxed_put(struct jsonw *, const struct session *);
 void	 boxed_put_sessions(struct jsonw *, const char *);
 int	 boxed_check_owner(struct request *, const struct session *,
@@ -528,6 +531,13 @@ extern const struct op	 pods_ops[];
 int	 pods_list(struct client *, struct request *, const char *, int);
 int	 controld_k8sd_pod_item(struct ipc *, const union msg *);
 int	 controld_k8sd_pod_answer(struct ipc *, const union msg *);
+
+/* mounting.c: what their owners have mounted in there */
+extern const struct op	 mounting_ops[];
+
+int	 mounting_take(struct request *, char *, size_t, size_t *);
+int	 mounting_check(struct request *, enum sandbox_kind, int);
+int	 controld_parent_session_mounted(struct ipc *, const union msg *);
 
 /* refusals.c */
 extern const struct op	 refusals_ops[];

@@ -14,7 +14,7 @@ static const struct op	 own_ops[];
 
 static const struct op *const	 tables[] = {
 	own_ops, status_ops, environment_ops, run_ops, boxed_ops, pods_ops,
-	refusals_ops, decide_ops, context_ops, inquiry_ops,
+	mounting_ops, refusals_ops, decide_ops, context_ops, inquiry_ops,
 };
 #define NTABLES	(sizeof(tables) / sizeof(tables[0]))
 

@@ -70,6 +70,19 @@ is_string_map(const cJSON *v)
 }
 
 static int
+is_object_array(const cJSON *v)
+{
+	const cJSON	*item;
+
+	if (!cJSON_IsArray(v))
+		return 0;
+	cJSON_ArrayForEach(item, v)
+		if (!cJSON_IsObject(item))
+			return 0;
+	return 1;
+}
+
+static int
 is_boolean(const cJSON *v)
 {
 	return cJSON_IsBool(v);
@@ -87,6 +100,7 @@ static const struct {
 	    is_string_list },
 	[FIELD_STRING_MAP] = { "an object of strings, no name twice",
 	    is_string_map },
+	[FIELD_OBJECTS] = { "an array of objects", is_object_array },
 };
 
 int

@@ -170,7 +170,7 @@ static int
 op_session_start(struct client *cl, struct request *rq)
 {
 	static const char *const	 theirs[] = { "sandbox", "cwd",
-	    "caller_cwd", "env", "progress" };
+	    "caller_cwd", "env", "mounts", "progress" };
 	size_t				 i;
 
 	if (!passed_any(&cl->cl_passed))
@@ -328,6 +328,7 @@ static const struct field start_fields[] = {
 	{ "caller_cwd", FIELD_STRING, MAY },
 	{ "env", FIELD_STRING_MAP, MAY },
 	{ "progress", FIELD_BOOLEAN, MAY },
+	{ "mounts", FIELD_OBJECTS, MAY },
 	{ NULL, 0, 0 }
 };
 static const struct field wait_fields[] = {

@@ -18,7 +18,6 @@
  */
 
 #include <sys/socket.h>
-#include <sys/uio.h>
 #include <sys/wait.h>
 
 #include <errno.h>
@@ -29,7 +28,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "parent.h"
+#include "box.h"
+#include "fdpass.h"
 
 #define WORD_SERVES	'R'	/* from the sandbox */
 #define WORD_ATTACH	'A'	/* to the sandbox, with a descriptor */
@@ -44,28 +44,15 @@ struct served {
 	uint32_t		 sv_attached;
 };
 
-struct box {
-	TAILQ_ENTRY(box)	 bo_entry;
-	struct session		*bo_session;	/* NULL: it is over */
-	struct box_spec		 bo_spec;
-	pid_t			 bo_pid;	/* 0: none runs */
-	int			 bo_engine;	/* the engine's other end */
-	int			 bo_channel;	/* -1: custom, or ended */
-	struct event		 bo_ev;
-	struct event		 bo_overdue;
-	struct logpipe		*bo_log;
-	bool			 bo_custom;
-	bool			 bo_pod;
-	bool			 bo_serves;
-	unsigned int		 bo_within_ms;	/* to end; 0: not asked to */
-	struct cgroup		*bo_cgroup;	/* or NULL */
-	int			 bo_said;	/* by the launcher; or -1 */
-	unsigned int		 bo_nserved;
-	TAILQ_HEAD(, served)	 bo_served;
-	struct attached_list	 bo_attached;
-};
-
 static TAILQ_HEAD(, box)	 boxes = TAILQ_HEAD_INITIALIZER(boxes);
+
+static void
+box_shut(int *fd)
+{
+	if (*fd != -1)
+		close(*fd);
+	*fd = -1;
+}
 
 /* There is no process any more, and nothing is to be sent to its pid. */
 static void
@@ -73,6 +60,8 @@ box_forget(struct box *bo)
 {
 	bo->bo_pid = 0;
 	event_del(&bo->bo_overdue);
+	mounts_end(bo);
+	box_shut(&bo->bo_namespace);
 	if (bo->bo_channel == -1)
 		return;
 	event_del(&bo->bo_ev);
@@ -87,13 +76,13 @@ box_free(struct box *bo)
 	box_forget(bo);
 	if (bo->bo_engine != -1)
 		close(bo->bo_engine);
-	if (bo->bo_said != -1)
-		close(bo->bo_said);
-	if (bo->bo_spec.bs_said != -1)
-		close(bo->bo_spec.bs_said);
+	box_shut(&bo->bo_said);
+	box_shut(&bo->bo_spec.bs_said);
+	box_shut(&bo->bo_spec.bs_namespace);
 	logpipe_free(bo->bo_log);
 	box_group_drop(bo->bo_cgroup);
 	free(bo->bo_spec.bs_variables);
+	free(bo->bo_spec.bs_mounts);
 	free(bo);
 }
 
@@ -120,17 +109,23 @@ box_new(const struct msg_sandbox_ask *ma, const struct peer *pe, int *engine)
 	int		 sv[2];
 
 	if ((bo = calloc(1, sizeof(*bo))) == NULL ||
-	    (bo->bo_spec.bs_variables = malloc(ma->variables.len + 1)) == NULL)
+	    (bo->bo_spec.bs_variables = malloc(ma->variables.len + 1)) ==
+	    NULL ||
+	    (bo->bo_spec.bs_mounts = malloc(ma->mounts.len + 1)) == NULL)
 		fatal("%s", __func__);
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, sv) == -1) {
 		free(bo->bo_spec.bs_variables);
+		free(bo->bo_spec.bs_mounts);
 		free(bo);
 		return NULL;
 	}
 	*engine = sv[0];
 	bo->bo_engine = sv[1];
 	bo->bo_channel = -1;
-	bo->bo_said = bo->bo_spec.bs_said = -1;
+	bo->bo_said = bo->bo_spec.bs_said = bo->bo_spec.bs_namespace = -1;
+	bo->bo_namespace = -1;
+	memcpy(bo->bo_spec.bs_mounts, ma->mounts.data, ma->mounts.len);
+	bo->bo_spec.bs_mountslen = ma->mounts.len;
 	memcpy(bo->bo_spec.bs_variables, ma->variables.data,
 	    ma->variables.len);
 	bo->bo_spec.bs_variableslen = ma->variables.len;
@@ -139,6 +134,7 @@ box_new(const struct msg_sandbox_ask *ma, const struct peer *pe, int *engine)
 	strlcpy(bo->bo_spec.bs_cwd, ma->cwd, sizeof(bo->bo_spec.bs_cwd));
 	bo->bo_spec.bs_uid = pe->pe_uid;
 	bo->bo_spec.bs_gid = pe->pe_gid;
+	bo->bo_spec.bs_client = *pe;
 	evtimer_assign(&bo->bo_overdue, d.d_base, box_on_overdue, bo);
 	TAILQ_INIT(&bo->bo_served);
 	TAILQ_INIT(&bo->bo_attached.al_head);
@@ -196,14 +192,6 @@ box_stop_within(struct box *bo, unsigned int ms)
 }
 
 static void
-box_begins(struct box *bo)
-{
-	bo->bo_serves = true;
-	event_del(&bo->bo_overdue);
-	session_box_serves(bo->bo_session);
-}
-
-static void
 box_on_word(evutil_socket_t fd, short what, void *arg)
 {
 	struct box	*bo = arg;
@@ -214,8 +202,9 @@ box_on_word(evutil_socket_t fd, short what, void *arg)
 	n = recv(fd, word, sizeof(word), MSG_DONTWAIT);
 	if (n == -1 && (errno == EAGAIN || errno == EINTR))
 		return;
-	if (n == 1 && word[0] == WORD_SERVES && !bo->bo_serves &&
+	if (n == 1 && word[0] == WORD_SERVES && !bo->bo_spoke &&
 	    bo->bo_session != NULL) {
+		bo->bo_spoke = true;
 		box_begins(bo);
 		return;
 	}
@@ -267,7 +256,7 @@ box_fork(struct box *bo, const struct conf_sandbox *sb)
 	sigset_t	 all, mask;
 	int		 sv[2], errfd;
 
-	if (box_prepare(bo, sb) == -1 ||
+	if (box_prepare(bo, sb) == -1 || box_offer(bo, sb) == -1 ||
 	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) == -1)
 		return -1;
 	bo->bo_log = logpipe_new(d.d_base, box_log_name(bo), &errfd);
@@ -288,9 +277,8 @@ box_fork(struct box *bo, const struct conf_sandbox *sb)
 	sigprocmask(SIG_SETMASK, &mask, NULL);
 	close(errfd);
 	close(sv[1]);
-	if (bo->bo_spec.bs_said != -1)
-		close(bo->bo_spec.bs_said);
-	bo->bo_spec.bs_said = -1;
+	box_shut(&bo->bo_spec.bs_said);
+	box_shut(&bo->bo_spec.bs_namespace);
 	if (bo->bo_pid == -1) {
 		bo->bo_pid = 0;
 		close(sv[0]);
@@ -316,6 +304,10 @@ box_check(const struct box *bo, const struct conf_sandbox *sb, struct why *why)
 		return why_set(why, "no sandbox is named, and none is the "
 		    "default of the configuration; without one the daemon "
 		    "would have to choose a user");
+	if (bo->bo_spec.bs_mountslen > 0 &&
+	    (sb == NULL || TAILQ_EMPTY(&sb->sb_below)))
+		return why_set(why, "mounts: its sandbox block has no \"mount "
+		    "below\"");
 	if (sb != NULL && sb->sb_kind == SANDBOX_KUBERNETES)
 		return sb->sb_ungated ? 0 : why_set(why, "%s: the gate is not "
 		    "in pods yet; say ungated in its block, whose policy then "
@@ -419,22 +411,7 @@ box_serve_custom(struct box *bo, const struct conf_sandbox *sb, int fd,
 static bool
 box_pass(const struct box *bo, int fd)
 {
-	char		 word = WORD_ATTACH;
-	struct iovec	 iov = { &word, 1 };
-	union {
-		struct cmsghdr	 hdr;
-		char		 buf[CMSG_SPACE(sizeof(int))];
-	} cmsg = { .buf = { 0 } };
-	struct msghdr	 mh = {
-		.msg_iov = &iov, .msg_iovlen = 1,
-		.msg_control = cmsg.buf, .msg_controllen = sizeof(cmsg.buf)
-	};
-
-	cmsg.hdr.cmsg_level = SOL_SOCKET;
-	cmsg.hdr.cmsg_type = SCM_RIGHTS;
-	cmsg.hdr.cmsg_len = CMSG_LEN(sizeof(int));
-	memcpy(CMSG_DATA(&cmsg.hdr), &fd, sizeof(fd));
-	if (sendmsg(bo->bo_channel, &mh, MSG_DONTWAIT | MSG_NOSIGNAL) != -1)
+	if (fdpass_send(bo->bo_channel, WORD_ATTACH, fd, MSG_DONTWAIT) != -1)
 		return true;
 	log_warn("session %s: a client cannot be attached",
 	    bo->bo_session->se_name);

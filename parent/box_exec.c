@@ -32,6 +32,7 @@
 
 #define FD_ENGINE	3
 #define FD_CHANNEL	4
+#define FD_MOUNTS	5
 #define GROUPS_MAX	1024
 
 /* A list that execve(2) takes. */
@@ -112,8 +113,9 @@ check_starter(const struct box_spec *bs, const struct conf_sandbox *sb)
 	exec_refuse("sandbox %s is not for user %u", sb->sb_name, bs->bs_uid);
 }
 
-static const struct passwd *
-find_user(const struct box_spec *bs, const struct conf_sandbox *sb)
+/* As whom a sandbox runs; ends the process if that cannot be. */
+const struct passwd *
+box_user(const struct box_spec *bs, const struct conf_sandbox *sb)
 {
 	const struct passwd	*pw;
 
@@ -270,32 +272,37 @@ drop_doubles(struct words *wo)
 
 /* ---- where ---- */
 
+/* Of these the last two may be missing: -1. */
 static void
-take_descriptors(int engine, int channel, int errfd, int said)
+take_descriptors(int engine, int channel, int errfd, int said, int mounts)
 {
-	int	 null;
+	int	 null, last = mounts == -1 ? FD_CHANNEL : FD_MOUNTS;
 
-	/* First out of the way of 0 to 4, whichever of these are open. */
+	/* First out of the way of 0 to 5, whichever of these are open. */
 	if ((errfd = fcntl(errfd, F_DUPFD_CLOEXEC, 10)) == -1 ||
 	    (engine = fcntl(engine, F_DUPFD_CLOEXEC, 10)) == -1 ||
 	    (channel = fcntl(channel, F_DUPFD_CLOEXEC, 10)) == -1 ||
 	    (said != -1 &&
 	    (said = fcntl(said, F_DUPFD_CLOEXEC, 10)) == -1) ||
+	    (mounts != -1 &&
+	    (mounts = fcntl(mounts, F_DUPFD_CLOEXEC, 10)) == -1) ||
 	    (null = open("/dev/null", O_RDWR | O_CLOEXEC)) == -1 ||
 	    dup2(errfd, STDERR_FILENO) == -1 ||
 	    dup2(null, STDIN_FILENO) == -1 ||
 	    dup2(said != -1 ? said : null, STDOUT_FILENO) == -1 ||
-	    dup2(engine, FD_ENGINE) == -1 || dup2(channel, FD_CHANNEL) == -1)
+	    dup2(engine, FD_ENGINE) == -1 || dup2(channel, FD_CHANNEL) == -1 ||
+	    (mounts != -1 && dup2(mounts, FD_MOUNTS) == -1))
 		_exit(127);
 	/* Where one of them was its own number, it is still to be closed. */
 	if (fcntl(FD_ENGINE, F_SETFD, 0) == -1 ||
-	    fcntl(FD_CHANNEL, F_SETFD, 0) == -1)
+	    fcntl(FD_CHANNEL, F_SETFD, 0) == -1 ||
+	    (mounts != -1 && fcntl(FD_MOUNTS, F_SETFD, 0) == -1))
 		_exit(127);
 #ifdef __linux__
-	if (close_range(FD_CHANNEL + 1, UINT_MAX, 0) == -1)
+	if (close_range(last + 1, UINT_MAX, 0) == -1)
 		exec_fail("close_range");
 #else
-	closefrom(FD_CHANNEL + 1);
+	closefrom(last + 1);
 #endif
 }
 
@@ -342,12 +349,13 @@ box_exec(const struct box_spec *bs, const struct conf_sandbox *sb, int engine,
 
 	setsid();
 	exec_signals();
-	take_descriptors(engine, channel, errfd, bs->bs_said);
+	take_descriptors(engine, channel, errfd, bs->bs_said,
+	    bs->bs_namespace);
 	exec_limits();
 	check_starter(bs, sb);
 	if (sb != NULL && sb->sb_kind == SANDBOX_KUBERNETES)
 		_exit(0);
-	pw = find_user(bs, sb);
+	pw = box_user(bs, sb);
 	if (sb != NULL && sb->sb_kind == SANDBOX_CUSTOM) {
 		exec_as(pw);
 		check_program(sb->sb_program);
@@ -357,6 +365,10 @@ box_exec(const struct box_spec *bs, const struct conf_sandbox *sb, int engine,
 	add(&argv, "%d", FD_ENGINE);
 	add(&argv, "-c");
 	add(&argv, "%d", FD_CHANNEL);
+	if (bs->bs_namespace != -1) {
+		add(&argv, "-n");
+		add(&argv, "%d", FD_MOUNTS);
+	}
 	add(&argv, "-h");
 	add(&argv, "%s", pw->pw_dir);
 	if (sb != NULL)

@@ -105,6 +105,7 @@ const ipc_handler parent_handlers[MSG_MAX] = {
 	[MSG_SESSION_ASK] = parent_controld_session_ask,
 	[MSG_SANDBOX_ASK] = parent_controld_sandbox_ask,
 	[MSG_SESSION_ATTACH] = parent_controld_session_attach,
+	[MSG_SESSION_MOUNT] = parent_controld_session_mount,
 	[MSG_SESSION_STOP] = parent_controld_session_stop,
 	[MSG_ENGINE_BAD] = parent_child_engine_bad,
 	[MSG_SOCKET_ASK] = parent_dialer_socket_ask,

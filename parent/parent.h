@@ -146,6 +146,8 @@ int		 parent_controld_session_stop(struct ipc *, const union msg *);
 int		 parent_controld_sandbox_ask(struct ipc *, const union msg *);
 int		 parent_controld_session_attach(struct ipc *,
 		    const union msg *);
+int		 parent_controld_session_mount(struct ipc *,
+		    const union msg *);
 void		 session_box_serves(struct session *);
 void		 session_box_gone(struct session *, const char *);
 
@@ -184,10 +186,14 @@ void		 exec_signals(void);
 void		 exec_limits(void);
 
 /* Who is at the other end of a connection; see peer.c. */
+#define PEER_GROUPS_MAX	1024
+
 struct peer {
 	uid_t	 pe_uid;
 	gid_t	 pe_gid;
 	pid_t	 pe_pid;
+	size_t	 pe_ngroups;	/* 0 if there are more, or nobody knows */
+	gid_t	 pe_groups[PEER_GROUPS_MAX];
 };
 
 /* attached.c */
@@ -214,7 +220,12 @@ struct box_spec {
 	char			*bs_variables;	/* a NUL behind each */
 	size_t			 bs_variableslen;
 	int			 bs_said;	/* for the launcher, or -1 */
+	int			 bs_namespace;	/* for box -n, or -1 */
+	struct peer		 bs_client;	/* with its groups */
+	char			*bs_mounts;	/* of the start: mount_next() */
+	size_t			 bs_mountslen;
 };
+struct mount_spec;
 struct box	*box_new(const struct msg_sandbox_ask *, const struct peer *,
 		    int *);
 int		 box_start(struct box *, struct session *, struct why *);
@@ -235,6 +246,35 @@ void		 box_groups_begin(void);
 uint64_t	 box_memory(const struct conf_sandbox *);
 int		 box_group_new(const struct conf_sandbox *, struct cgroup **);
 void		 box_group_drop(struct cgroup *);
+const struct passwd *box_user(const struct box_spec *,
+		    const struct conf_sandbox *);
+const char	*box_mount_later(struct box *, struct mount_spec *);
+void		 box_mounted(struct box *, const char *);
+
+/* mount.c, mount_exec.c: what a client wants to have in its sandbox */
+struct mount_spec {
+	struct box		*ms_box;
+	const char		*ms_session;
+	const char		*ms_sandbox;	/* its block */
+	const struct box_spec	*ms_owner;
+	int			 ms_namespace;	/* box/mounts.c */
+	uint32_t		 ms_cookie;	/* 0: part of the start */
+	struct peer		 ms_client;	/* with whose rights */
+	const char		*ms_source;
+	const char		*ms_target;
+	bool			 ms_write;
+};
+void		 mount_begin(const struct mount_spec *);
+bool		 mount_reaped(pid_t, int);
+void		 mounts_end(const struct box *);
+bool		 mount_next(const struct msg_bytes *, size_t *,
+		    struct mount_spec *);
+int		 mount_count(const struct msg_bytes *);
+void		 mount_exec_opener(const struct mount_spec *, int, int)
+		    __attribute__((__noreturn__));
+void		 mount_exec_mover(const struct mount_spec *,
+		    const struct conf_sandbox *, int, int)
+		    __attribute__((__noreturn__));
 
 /* open.c: descriptors for children */
 int		 parent_child_open_ask(struct ipc *, const union msg *);

@@ -122,6 +122,18 @@ peer_doubt(int fd, const struct ucred *cred)
 	return why;
 }
 
+/* The groups that it had when it connected; none of too many. */
+static void
+peer_groups(int fd, struct peer *pe)
+{
+	socklen_t	 len = sizeof(pe->pe_groups);
+
+	pe->pe_ngroups = 0;
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, pe->pe_groups,
+	    &len) == 0)
+		pe->pe_ngroups = len / sizeof(pe->pe_groups[0]);
+}
+
 /* Whose connection it is, by the kernel's word; nobody's if that is false. */
 bool
 peer_who(int fd, struct peer *pe)
@@ -132,12 +144,14 @@ peer_who(int fd, struct peer *pe)
 	pe->pe_uid = (uid_t)-1;
 	pe->pe_gid = (gid_t)-1;
 	pe->pe_pid = 0;
+	pe->pe_ngroups = 0;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) == -1 ||
 	    cred.pid <= 0)
 		return false;
 	pe->pe_uid = cred.uid;
 	pe->pe_gid = cred.gid;
 	pe->pe_pid = cred.pid;
+	peer_groups(fd, pe);
 	return true;
 }
 

@@ -401,6 +401,8 @@ proc_reaped(pid_t pid, int status)
 		if (pr->pr_pid == pid)
 			break;
 	if (pr == NULL) {
+		if (mount_reaped(pid, status))
+			return;
 		if (!box_reaped(pid, status))
 			program_reaped(pid, status);
 		else if (d.d_stopping)

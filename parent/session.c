@@ -338,6 +338,34 @@ parent_controld_session_attach(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
+/* Something for the sandbox that we have made, with its client's rights. */
+int
+parent_controld_session_mount(struct ipc *ip, const union msg *m)
+{
+	const struct msg_session_mount	*mm = &m->session_mount;
+	struct session			*se = session_by_number(mm->number);
+	struct mount_spec		 ms = {
+		.ms_source = mm->source, .ms_target = mm->target,
+		.ms_write = mm->write, .ms_cookie = mm->cookie
+	};
+	const char			*why;
+	int				 fd = ipc_take_fd(ip);
+	bool				 known = peer_who(fd, &ms.ms_client);
+
+	if (fd != -1)
+		close(fd);
+	if (mm->cookie == 0 || mm->write > 1)
+		return ipc_bad(ip, "mount %u, write %u", mm->cookie,
+		    mm->write);
+	why = !known ? "whose client that is cannot be told" :
+	    se == NULL || se->se_boxed == NULL ? "the session is over" :
+	    box_mount_later(se->se_boxed, &ms);
+	if (why != NULL)
+		ipc_send(ip, -1, SESSION_MOUNTED, session_mounted,
+		    .cookie = mm->cookie, .result = MOUNT_FAILED, .text = why);
+	return 0;
+}
+
 /* Names with a space between them: of variables, and nothing else. */
 static bool
 environment_is_sound(const char *environment)
@@ -505,6 +533,7 @@ parent_controld_sandbox_ask(struct ipc *ip, const union msg *m)
 		close(fd);
 	if (ma->number == 0 || beyond > CONF_SESSIONS_MAX ||
 	    (*ma->cwd != '\0' && *ma->cwd != '/') ||
+	    mount_count(&ma->mounts) == -1 ||
 	    (names = variables_names(&ma->variables)) == NULL)
 		return ipc_bad(ip, "session %u, cwd %s, %u beyond the limit",
 		    ma->number, ma->cwd, beyond);

@@ -61,7 +61,8 @@ send_sandboxes(struct ipc *ip, const struct config *conf)
 		    .memory = sb->sb_limits.sl_memory,
 		    .processes = sb->sb_limits.sl_processes,
 		    .file = sb->sb_limits.sl_file,
-		    .cpu_ms = sb->sb_limits.sl_cpu);
+		    .cpu_ms = sb->sb_limits.sl_cpu,
+		    .mountable = !TAILQ_EMPTY(&sb->sb_below));
 }
 
 static void
