@@ -24,7 +24,7 @@ check_path(struct request *rq, const char *field, const char *path)
 	return 0;
 }
 
-/* ---- with a start --------------------------------------------------------- */
+/* ---- with a start -------------------------------------------------------- */
 
 /* One member of a mount; NULL and the request says so if it is unsound. */
 static const cJSON *
@@ -109,7 +109,7 @@ mounting_check(struct request *rq, enum sandbox_kind kind, int mountable)
 	return 0;
 }
 
-/* ---- later ---------------------------------------------------------------- */
+/* ---- later --------------------------------------------------------------- */
 
 static int
 op_session_mount(struct client *cl, struct request *rq)

@@ -68,6 +68,7 @@
 	X(rm)								\
 	X(cp)								\
 	X(forward)							\
+	X(mount)							\
 	X(instructions)							\
 	X(mcp)								\
 	X(profile)							\
@@ -170,6 +171,10 @@ extern const char	 path_conf[];
 extern const char	 path_socket[];
 extern const char	 path_profiles[];
 void	 paths_init(void);
+
+/* session/mount.c */
+char	*mount_path(const char *, const char *);
+cJSON	*mount_object(const char *, int);
 
 /* seconds.c */
 unsigned int	 seconds_take(const char *, int);

@@ -21,17 +21,19 @@
 static const struct {
 	const char	*code;
 	const char	*hint;
+	const char	*said;		/* only if the message has this */
 } hints[] = {
-	{ CODE_BUSY, "a reload is under way; try again" },
+	{ CODE_BUSY, "a reload is under way; try again", "" },
 	{ CODE_NO_SUCH_QUESTION, "it was answered already or has timed out; "
-	    "\"egressctl pending\" lists what still waits" },
-	{ CODE_SESSION_EXISTS, "give the session another name with -n" },
-	{ CODE_START_FAILED, "egressd's log says why" },
-	{ CODE_UNKNOWN_POLICY, "name one of these with -p" },
+	    "\"egressctl pending\" lists what still waits", "" },
+	{ CODE_SESSION_EXISTS, "give the session another name with -n",
+	    "" },
+	{ CODE_START_FAILED, "egressd's log says why", "" },
+	{ CODE_UNKNOWN_POLICY, "name one of these with -p", "" },
 	{ CODE_NOT_PERMITTED, "a read-only socket serves status and events "
-	    "only; use -s to name the other one" },
-	{ CODE_TOO_MANY_CLIENTS, "wait for another client to leave" },
-	{ CODE_UNKNOWN_OP, "egressd is older than this egressctl" },
+	    "only; use -s to name the other one", "read-only socket" },
+	{ CODE_TOO_MANY_CLIENTS, "wait for another client to leave", "" },
+	{ CODE_UNKNOWN_OP, "egressd is older than this egressctl", "" },
 };
 
 static void
@@ -123,6 +125,7 @@ explain_refusal(const struct command *command, const cJSON *answer)
 {
 	const cJSON	*error = json_get(answer, "error"), *line;
 	const char	*code = json_string(error, "code");
+	const char	*message = json_string(error, "message");
 	size_t		 i;
 
 	/* Without a prefix, so that editors find file and line in front. */
@@ -142,6 +145,7 @@ explain_refusal(const struct command *command, const cJSON *answer)
 		fputs("), nothing was changed\n", stderr);
 	}
 	for (i = 0; i < sizeof(hints) / sizeof(hints[0]); i++)
-		if (strcmp(code, hints[i].code) == 0)
+		if (strcmp(code, hints[i].code) == 0 && message != NULL &&
+		    strstr(message, hints[i].said) != NULL)
 			fprintf(stderr, "egressctl: %s\n", hints[i].hint);
 }

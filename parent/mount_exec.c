@@ -201,7 +201,8 @@ mount_exec_mover(const struct mount_spec *ms, const struct conf_sandbox *sb,
 	char			 box[] = "egressd-box", mode[] = "mount";
 	char			 n[] = "-n4", t[] = "-t3", w[] = "-w";
 	char			 end[] = "--";
-	char			*argv[8] = { box, mode, n, t }, *envp[] = { NULL };
+	char			*argv[8] = { box, mode, n, t };
+	char			*envp[] = { NULL };
 	size_t			 i = 4;
 	const struct passwd	*pw;
 

@@ -166,6 +166,7 @@ session_open(struct server *sv, const struct invocation *in)
 	sv->sv_link = link_open(in, sv->sv_session, &status);
 	if (sv->sv_link == NULL)
 		return status;
+	mounts_look(sv);
 	refusals_watch(sv);
 	return 0;
 }

@@ -124,6 +124,7 @@ struct job {
 	double			 jo_progress;	/* the value told then */
 
 	uint32_t		 jo_asked;	/* of egressd, or 0 */
+	void			(*jo_answer)(struct job *, const cJSON *);
 	struct refused		 jo_before;
 	struct refused		 jo_after;
 };
@@ -152,6 +153,7 @@ struct server {
 	size_t		 sv_out_size;
 
 	const struct list *sv_mounts;	/* directories of --allow-mount */
+	int		 sv_mountable;	/* by egressd */
 };
 
 /* ---- tools: tables, from which schemas and checks are made --------------- */
@@ -249,7 +251,16 @@ void	 methods_notice(struct server *, const char *, const cJSON *);
 void	 methods_ttl(const struct job *, cJSON *, int);
 void	 methods_unlisten(struct job *);
 
+/* mounts.c */
+int	 mounts_here(struct server *);
+void	 mounts_look(struct server *);
+const char *mount_prepare(struct job *);
+void	 mount_members(struct job *, struct jsonw *);
+void	 mounts_call(struct job *);
+
 /* refusals.c */
+int	 control_ask(struct job *, cJSON *,
+	    void (*)(struct job *, const cJSON *));
 int	 refusals_ask(struct job *);
 void	 refusals_watch(struct server *);
 void	 refusals_read(struct server *);
@@ -306,7 +317,7 @@ const char *text_type(const char *, size_t);
 /* tools.c */
 extern const struct tool	tools[];
 extern const struct value	match_values[], entry_values[];
-extern const struct value	refusal_values[];
+extern const struct value	refusal_values[], mount_args[];
 int	 tool_here(struct server *, const struct tool *);
 void	 tool_call(struct job *, const cJSON *);
 

@@ -16,42 +16,65 @@
 
 #define ID_WAIT		1	/* of the question when the session ends */
 
-static int
-ask(struct server *sv, const char *op, uint32_t id)
+static cJSON *
+request_of(const char *op)
 {
-	cJSON	*request;
-	int	 rv;
+	cJSON	*request = must(cJSON_CreateObject());
 
-	if (sv->sv_control.cl_fd == -1)
-		return -1;
-	request = must(cJSON_CreateObject());
-	cJSON_AddNumberToObject(request, "id", id);
 	cJSON_AddStringToObject(request, "op", op);
+	return request;
+}
+
+/* The request, about our session, is used up. */
+static int
+ask(struct server *sv, cJSON *request, uint32_t id)
+{
+	int	 rv = -1;
+
+	cJSON_AddNumberToObject(request, "id", id);
 	cJSON_AddStringToObject(request, "session_id", sv->sv_session);
-	rv = client_send(&sv->sv_control, request, -1);
+	if (sv->sv_control.cl_fd != -1)
+		rv = client_send(&sv->sv_control, request, -1);
 	cJSON_Delete(request);
 	return rv;
+}
+
+/* The answer is for the function, or NULL if none comes; not after -1. */
+int
+control_ask(struct job *job, cJSON *request,
+    void (*answer)(struct job *, const cJSON *))
+{
+	struct server	*sv = job->jo_server;
+
+	if (sv->sv_next <= ID_WAIT)
+		sv->sv_next = ID_WAIT + 1;
+	if (ask(sv, request, sv->sv_next) == -1)
+		return -1;
+	job->jo_asked = sv->sv_next++;
+	job->jo_answer = answer;
+	return 0;
+}
+
+static void
+answer_refusals(struct job *job, const cJSON *answer)
+{
+	work_refusals(job, cJSON_IsTrue(json_get(answer, "ok")) ? answer :
+	    NULL);
 }
 
 /* work_refusals() follows, unless this is -1. */
 int
 refusals_ask(struct job *job)
 {
-	struct server	*sv = job->jo_server;
-
-	if (sv->sv_next <= ID_WAIT)
-		sv->sv_next = ID_WAIT + 1;
-	if (ask(sv, "session.refusals", sv->sv_next) == -1)
-		return -1;
-	job->jo_asked = sv->sv_next++;
-	return 0;
+	return control_ask(job, request_of("session.refusals"),
+	    answer_refusals);
 }
 
 /* To be told when the session ends. */
 void
 refusals_watch(struct server *sv)
 {
-	ask(sv, "session.wait", ID_WAIT);
+	ask(sv, request_of("session.wait"), ID_WAIT);
 }
 
 /* Without a control socket there is nothing to wait for. */
@@ -63,7 +86,7 @@ control_lost(struct server *sv)
 	client_close(&sv->sv_control);
 	TAILQ_FOREACH_SAFE(job, &sv->sv_jobs, jo_entry, next)
 		if (job->jo_asked != 0)
-			work_refusals(job, NULL);
+			job->jo_answer(job, NULL);
 }
 
 static void
@@ -92,8 +115,7 @@ take_answer(struct server *sv, const cJSON *answer)
 	}
 	TAILQ_FOREACH(job, &sv->sv_jobs, jo_entry)
 		if (job->jo_asked != 0 && id->valuedouble == job->jo_asked) {
-			work_refusals(job, cJSON_IsTrue(json_get(answer,
-			    "ok")) ? answer : NULL);
+			job->jo_answer(job, answer);
 			return;
 		}
 }

@@ -9,8 +9,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "exposure.h"
-#include "list.h"
 #include "mcp.h"
 #include "show.h"
 
@@ -222,7 +220,7 @@ static const struct value remove_gives[] = {
 	NONE
 };
 
-static const struct value mount_args[] = {
+const struct value mount_args[] = {
 	STRING("source", VALUE_PATH, VALUE_NEEDED | VALUE_OURS,
 	    "Absolute path outside of the sandbox, in one of the directories "
 	    "that the user has permitted."),
@@ -311,52 +309,6 @@ items_prepare(struct job *job)
 	return NULL;
 }
 
-/* The real name of what is to be mounted, if the user has permitted it. */
-static char *
-mount_source(struct job *job)
-{
-	const struct list	*dirs = job->jo_server->sv_mounts;
-	char			*source, *real, *dir;
-	size_t			 i;
-	int			 fits = 0;
-
-	source = text_bytes(json_string(job->jo_args, "source"));
-	real = *source == '/' ? realpath(source, NULL) : NULL;
-	free(source);
-	if (real == NULL)
-		return NULL;
-	for (i = 0; i < dirs->li_count && !fits; i++) {
-		if ((dir = realpath(dirs->li_words[i], NULL)) == NULL)
-			continue;
-		fits = exposure_beneath(real, dir);
-		free(dir);
-	}
-	if (fits)
-		return real;
-	free(real);
-	return NULL;
-}
-
-static const char *
-mount_prepare(struct job *job)
-{
-	char	*real = mount_source(job);
-
-	if (real == NULL)
-		return "argument source: not there, or not in a directory that "
-		    "--allow-mount names";
-	cJSON_ReplaceItemInObjectCaseSensitive(job->jo_args, "source",
-	    must(cJSON_CreateString(real)));
-	free(real);
-	return NULL;
-}
-
-static void
-mount_members(struct job *job, struct jsonw *w)
-{
-	put_str(w, "source", json_string(job->jo_args, "source"));
-}
-
 /* ---- the tools ----------------------------------------------------------- */
 
 const struct tool tools[] = {
@@ -413,8 +365,9 @@ const struct tool tools[] = {
 int
 tool_here(struct server *sv, const struct tool *tool)
 {
-	return link_can(sv->sv_link, tool->to_name) &&
-	    (tool->to_args != mount_args || sv->sv_mounts->li_count > 0);
+	if (tool->to_args == mount_args)
+		return mounts_here(sv);
+	return link_can(sv->sv_link, tool->to_name);
 }
 
 static const struct tool *
@@ -463,6 +416,8 @@ tool_call(struct job *job, const cJSON *params)
 	} else if (tool->to_prepare != NULL &&
 	    (wrong = tool->to_prepare(job)) != NULL)
 		say_wrong(job, wrong);
+	else if (tool->to_args == mount_args && job->jo_server->sv_mountable)
+		mounts_call(job);
 	else if (!(tool->to_flags & TOOL_WORLD) || refusals_ask(job) == -1)
 		work_refusals(job, NULL);
 }

@@ -28,6 +28,7 @@ static struct {
 	struct list	 variables;	/* -e: NAME=value, or NAME */
 	const char	*cluster;	/* -c of list: a sandbox, or NULL */
 	int		 delete;	/* of stop: -d 1, -k -1 */
+	cJSON		*mounts;	/* -m, -M: array, or NULL */
 } options;
 
 /* ---- start -------------------------------------------------------------- */
@@ -38,6 +39,13 @@ start_option(int ch, const char *arg)
 	switch (ch) {
 	case 'e':
 		list_add(&options.variables, arg);
+		break;
+	case 'm':
+	case 'M':
+		if (options.mounts == NULL)
+			options.mounts = cJSON_CreateArray();
+		cJSON_AddItemToArray(options.mounts,
+		    mount_object(arg, ch == 'M'));
 		break;
 	case 'n':
 		options.session_id = arg;
@@ -108,6 +116,8 @@ start_ask(cJSON *request)
 	if (options.deadline != 0)
 		cJSON_AddNumberToObject(request, "deadline", options.deadline);
 	add_directory(request);
+	if (options.mounts != NULL)
+		cJSON_AddItemToObject(request, "mounts", options.mounts);
 	if (options.variables.li_count == 0)
 		return;
 	env = cJSON_AddObjectToObject(request, "env");
@@ -282,13 +292,14 @@ stop_put(const cJSON *answer)
 
 static const struct command command_start = {
 	.co_synopsis = "session start [-n ID] [-p POLICY] [-t TIME] [-w "
-	    "DIRECTORY] [-e NAME[=VALUE]] [SANDBOX]",
+	    "DIRECTORY] [-e NAME[=VALUE]] [-m SOURCE:TARGET] [-M "
+	    "SOURCE:TARGET] [SANDBOX]",
 	.co_help = "make a sandbox and its session; without -n they end with "
 	    "the command",
 	.co_run = start_run,
 	.co_op = "session.start",
 	.co_show = start_put,
-	.co_options = "e:n:p:t:w:",
+	.co_options = "e:m:M:n:p:t:w:",
 	.co_option = start_option,
 };
 

@@ -27,6 +27,8 @@ daemon = Daemon(f"""
 	policy "none" {{ }}
 	sandbox "local" local {{ policy "none" {USER} cwd "{top}" }}
 	sandbox "virtual" virtual {{ policy "none" {USER} size 64M }}
+	sandbox "mounts" virtual {{ policy "none" {USER} size 64M
+		mount below "{top}" read-write }}
 """)
 atexit.register(daemon.end)
 
@@ -120,6 +122,61 @@ def a_session_that_is_not():
     for words in (["nobody-s"], ["--sandbox", "nonsense"]):
         done = run(argv(*words))
         same(done.returncode, 1, done.stdout)
+
+
+def tools(client):
+    return [t["name"] for t in client.ask("tools/list")["tools"]]
+
+
+@cases.case
+def mount():
+    """What the user has named, and the sandbox's block permits."""
+    started()
+    given, kept = work(), work()
+    for directory in (given, kept):
+        directory.chmod(0o777)
+        (directory / "file").write_text("from outside")
+    (given / "in").mkdir()
+    (given / "out").symlink_to(kept)
+    client = Client(argv("--sandbox", "mounts", "--allow-mount", str(given)),
+                    VERSION)
+    assert "mount" in tools(client)
+    client.call("mount", source=str(given), path="/data")
+    same(values(client.call("read", path="/data/file"))["content"],
+         "from outside")
+    same(values(client.call("exec", command="touch /data/x"))["exit_code"], 1)
+    client.call("mount", source=f"{given}/in/..", path="here/", write=True)
+    client.call("write", path="here/new", content="from inside")
+    same((given / "new").read_text(), "from inside")
+    for source in (kept, given / "out", given / "none", top, "/", "/root"):
+        same(client.wrong("mount", source=str(source), path="/m")[0],
+             "bad_request", source)
+    same(client.wrong("mount", source=str(given), path="/proc/x")[0],
+         "mount_failed")
+    same(client.end(), 0)
+
+
+@cases.each(["mounts", "virtual", "local"])
+def no_mount(sandbox):
+    """Neither where nobody permits it nor where it does not work."""
+    started()
+    words = [] if sandbox == "mounts" else ["--allow-mount", str(top)]
+    client = Client(argv("--sandbox", sandbox, *words), VERSION)
+    assert "mount" not in tools(client)
+    same(client.fails("tools/call", name="mount", arguments={
+        "source": str(top), "path": "/m"})[0], -32602)
+    same(client.end(), 0)
+
+
+@cases.case
+def what_the_block_does_not_permit():
+    """Whatever the user has named."""
+    started()
+    client = Client(argv("--sandbox", "mounts", "--allow-mount", "/"), VERSION)
+    for source in ("/etc", "/usr/share", "/root"):
+        same(client.wrong("mount", source=source, path="/m")[0],
+             "not_permitted", source)
+    same(client.end(), 0)
 
 
 cases.main()

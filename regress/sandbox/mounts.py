@@ -426,6 +426,59 @@ def starts_that_fail(wish):
          [])
 
 
+# ---- egressctl --------------------------------------------------------------------
+
+@cases.case
+def by_egressctl():
+    """Names are relative to where one stands, which is the root directory
+    here, and no more is made of them."""
+    data = f"{top}/data"[1:]
+    try:
+        done = daemon.ctl("session", "start", "-n", MARK, "-m",
+                          f"{data}/deep:/deep", "-M", f"{top}/out/:/out",
+                          "mounts")
+        same(done.returncode, 0, done.stderr)
+        done = daemon.ctl("mount", MARK, f"{data}/deep/.././/file", "/one")
+        same((done.returncode, done.stdout),
+             (0, f"{data}/deep/.././/file is at /one, read-only\n"),
+             done.stderr)
+        done = daemon.ctl("mount", "-w", MARK, f"../{data}/../out", "/w")
+        same(done.returncode, 0, done.stderr)
+        same(daemon.ctl("read", MARK, "/one").stdout, "as it was\n")
+        done = daemon.ctl("exec", MARK, "--", "sh", "-c", "cat /deep/file "
+                          "/out/file; touch /deep/x /one; touch /w/x && "
+                          "rm /out/x")
+        same((done.returncode, done.stdout), (0, "as it was\n" * 2))
+        for words, said in ((("-w", MARK, data, "/m"), "read-write"),
+                            ((MARK, f"{data}/link", "/m"), "symbolic link"),
+                            ((MARK, f"{data}/..", "/m"), "not below"),
+                            ((MARK, f"{data}/none", "/m"), "No such file"),
+                            ((MARK, data, "m"), "absolute"),
+                            (("none", data, "/m"), "no session")):
+            done = daemon.ctl("mount", *words)
+            same((done.returncode, said in done.stderr), (1, True),
+                 done.stderr)
+            assert "read-only socket" not in done.stderr, done.stderr
+        same(daemon.ctl("mount", MARK, data).returncode, 2)
+        same(daemon.ctl("session", "start", "-m", "x", "mounts").returncode,
+             2)
+    finally:
+        daemon.ask("session.stop", session_id=MARK)
+
+
+@cases.each(("local", "plain"))
+def egressctl_where_it_does_not_work(sandbox):
+    assert daemon.ask("session.start", session_id=MARK,
+                      sandbox=sandbox).get("ok")
+    try:
+        done = daemon.ctl("mount", MARK, str(top / "data"), "/m")
+        same(done.returncode, 1)
+        assert ("not_supported" if sandbox == "local" else "mount below") in \
+            done.stderr, done.stderr
+    finally:
+        daemon.ask("session.stop", session_id=MARK)
+
+
 # ---- life and death ------------------------------------------------------------------
 
 @cases.case
