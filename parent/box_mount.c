@@ -41,10 +41,13 @@ box_mount(struct box *bo, struct mount_spec *ms)
 	mount_begin(ms);
 }
 
-/* NULL if it can be, or why not. */
+/* NULL if it can be, or why not.  controld may have been taken over. */
 const char *
 box_mount_later(struct box *bo, struct mount_spec *ms)
 {
+	if (ms->ms_client.pe_uid != 0 &&
+	    ms->ms_client.pe_uid != bo->bo_spec.bs_uid)
+		return "the session is another user's";
 	if (!bo->bo_serves || bo->bo_pid == 0 || bo->bo_within_ms != 0)
 		return "the sandbox does not serve";
 	if (bo->bo_namespace == -1)

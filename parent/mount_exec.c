@@ -179,6 +179,7 @@ mount_exec_opener(const struct mount_spec *ms, int channel, int errfd)
 	setsid();
 	exec_signals();
 	take_descriptors(channel, -1, errfd);
+	exec_limits();
 	become_client(&ms->ms_client);
 	fd = open_source(ms);
 	check_source(ms, fd);

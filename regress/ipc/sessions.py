@@ -120,6 +120,42 @@ def a_client_that_is_none():
         assert "cannot be told" in refused.text, refused
 
 
+UNSOUND = {
+    "no end": b"r/a", "no target": b"r/a\0", "no end of the target":
+    b"r/a\0/b", "a mode": b"x/a\0/b\0", "one begun": b"r/a\0/b\0r",
+    "nothing": b"\0\0\0\0", "many": b"r/a\0/b\0" * 65,
+}
+
+
+@cases.each(UNSOUND)
+def mounts_that_are_not_sound(name):
+    """No controld of ours sends them."""
+    with Taken() as d:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            d.controld.send("SANDBOX_ASK", theirs.fileno(), number=7,
+                            session="s7", policy="one", sandbox="", cwd="/",
+                            variables=b"", mounts=UNSOUND[name])
+        assert d.wait() == 1, d.log()
+        assert re.search(r"controld\[\d+\] is killed: SANDBOX_ASK", d.log())
+
+
+@cases.case
+def a_mount_for_nobody():
+    """A session that is not there, and a client that is none."""
+    with Taken() as d:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            for fd in (theirs.fileno(), 0):
+                d.controld.send("SESSION_MOUNT", fd, cookie=5, number=7,
+                                source="/srv", target="/m", write=0)
+                told = d.told()
+                assert (told.cookie, told.result) == (5, 1), told
+            d.controld.send("SESSION_MOUNT", theirs.fileno(), cookie=0,
+                            number=7, source="/srv", target="/m", write=0)
+        assert d.wait() == 1, d.log()
+
+
 if __name__ == "__main__":
     relay = mount_standin(STANDIN, "controld")
     cases.main()

@@ -58,6 +58,8 @@ daemon.settle()
 class Session:
     """One of the daemon's; as a context, a Box."""
 
+    shell = True
+
     def __init__(self, sandbox="mounts", **fields):
         self.sandbox = sandbox
         self.fields = fields
