@@ -105,7 +105,8 @@ mounting_check(struct request *rq, enum sandbox_kind kind, int mountable)
 		    "takes no mounts", sandbox_kind_name(kind));
 	if (!mountable)
 		return request_fail(rq, CODE_NOT_PERMITTED,
-		    "its sandbox block has no \"mount below\"");
+		    "its sandbox block has no \"mount below\", or systemd "
+		    "starts it");
 	return 0;
 }
 

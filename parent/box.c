@@ -304,10 +304,8 @@ box_check(const struct box *bo, const struct conf_sandbox *sb, struct why *why)
 		return why_set(why, "no sandbox is named, and none is the "
 		    "default of the configuration; without one the daemon "
 		    "would have to choose a user");
-	if (bo->bo_spec.bs_mountslen > 0 &&
-	    (sb == NULL || TAILQ_EMPTY(&sb->sb_below)))
-		return why_set(why, "mounts: its sandbox block has no \"mount "
-		    "below\"");
+	if (bo->bo_spec.bs_mountslen > 0 && !box_is_mountable(sb))
+		return why_set(why, "the sandbox takes no mounts");
 	if (sb != NULL && sb->sb_kind == SANDBOX_KUBERNETES)
 		return sb->sb_ungated ? 0 : why_set(why, "%s: the gate is not "
 		    "in pods yet; say ungated in its block, whose policy then "

@@ -10,13 +10,24 @@
 
 #include "box.h"
 
+/*
+ * Whether clients may have something mounted in a sandbox.  Where systemd's
+ * launcher starts sandboxes, our own children are forbidden what it takes.
+ */
+bool
+box_is_mountable(const struct conf_sandbox *sb)
+{
+	return sb != NULL && !TAILQ_EMPTY(&sb->sb_below) &&
+	    d.d_launcher == NULL;
+}
+
 /* For mounts that come later, if any may; -1 and errno. */
 int
 box_offer(struct box *bo, const struct conf_sandbox *sb)
 {
 	int	 sv[2];
 
-	if (sb == NULL || TAILQ_EMPTY(&sb->sb_below))
+	if (!box_is_mountable(sb))
 		return 0;
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) == -1)
 		return -1;
@@ -51,7 +62,7 @@ box_mount_later(struct box *bo, struct mount_spec *ms)
 	if (!bo->bo_serves || bo->bo_pid == 0 || bo->bo_within_ms != 0)
 		return "the sandbox does not serve";
 	if (bo->bo_namespace == -1)
-		return "its sandbox was started without \"mount below\"";
+		return "its sandbox was started as one that takes no mounts";
 	if (bo->bo_mounts == MOUNTS_MAX)
 		return "it has as many mounts as it may have";
 	box_mount(bo, ms);

@@ -248,6 +248,7 @@ int		 box_group_new(const struct conf_sandbox *, struct cgroup **);
 void		 box_group_drop(struct cgroup *);
 const struct passwd *box_user(const struct box_spec *,
 		    const struct conf_sandbox *);
+bool		 box_is_mountable(const struct conf_sandbox *);
 const char	*box_mount_later(struct box *, struct mount_spec *);
 void		 box_mounted(struct box *, const char *);
 

@@ -62,7 +62,7 @@ send_sandboxes(struct ipc *ip, const struct config *conf)
 		    .processes = sb->sb_limits.sl_processes,
 		    .file = sb->sb_limits.sl_file,
 		    .cpu_ms = sb->sb_limits.sl_cpu,
-		    .mountable = !TAILQ_EMPTY(&sb->sb_below));
+		    .mountable = box_is_mountable(sb));
 }
 
 static void
