@@ -56,6 +56,8 @@ daemon.settle()
 class Session:
     """One of the daemon's; as a context, a Box."""
 
+    shell = True
+
     def __init__(self, sandbox):
         self.sandbox = sandbox
 
