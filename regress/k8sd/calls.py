@@ -14,7 +14,7 @@ import time
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "regress" / "lib"))
 from case import Cases, Skip  # noqa: E402
-from pods import BUILD, Driver  # noqa: E402
+from driven import BUILD, Driver  # noqa: E402
 from standin_kube import Kube, Raw, Refusal, RUNNING  # noqa: E402
 
 cases = Cases()

@@ -11,7 +11,7 @@ import time
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "regress" / "lib"))
 from case import Cases  # noqa: E402
-from pods import Driver  # noqa: E402
+from driven import Driver  # noqa: E402
 from standin_kube import (Kube, Refusal, RUNNING, stamp,  # noqa: E402
                           waiting, workspace)
 

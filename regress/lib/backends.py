@@ -199,10 +199,8 @@ def boxing():
 class Boxed(Backend):
     """A session of a daemon, and its sandbox."""
 
-    daemon_of = staticmethod(boxing)
-
     def __init__(self):
-        self.daemon = self.daemon_of()
+        self.daemon = boxing()
         self.dir = pathlib.Path(tempfile.mkdtemp(dir=self.daemon.top))
         if os.geteuid() == 0:
             shutil.chown(self.dir, "nobody")

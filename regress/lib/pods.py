@@ -1,98 +1,197 @@
 # SPDX-License-Identifier: ISC
 
-"""k8sd's pods without a daemon, as regress/k8sd/drive_pods.c serves them."""
+"""Pods as backends of the conformance cases: made by the tests themselves and
+reached by an exec each, with no egressd on the way; or sessions of a daemon."""
 
-import json
+import atexit
+import functools
 import os
-import pathlib
-import queue
-import subprocess
-import threading
+import re
+import time
+import uuid
 
-TOP = pathlib.Path(__file__).resolve().parents[2]
-BUILD = pathlib.Path(os.environ.get("B", TOP / "build"))
-LIMIT_S = 60
+import images
+from backends import Attached, Backend
+from case import Skip
+from daemon import Daemon
+from hands import TOP, WAIT_S, Hands
+from kube import Kube
+
+VERSION = re.search(r"^VERSION =\t(\S+)", (TOP / "GNUmakefile").read_text(),
+                    re.M)[1]
+BOX_IMAGE = os.environ.get("K8S_BOX_IMAGE", f"localhost/egressd:{VERSION}")
+CWD = "/workspace"
+BIN = "/egressd/bin"
 
 
-class Driver:
-    """One life of a control host.  A case ends it, or its own end does."""
+def manifest(name, kind):
+    """A pod of this image, and box in it."""
+    return {
+        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
+        "spec": {
+            "restartPolicy": "Always", "automountServiceAccountToken": False,
+            "enableServiceLinks": False, "terminationGracePeriodSeconds": 5,
+            "volumes": [{"name": "box", "emptyDir": {}},
+                        {"name": "workspace", "emptyDir": {}}],
+            "initContainers": [{
+                "name": "box", "image": BOX_IMAGE,
+                "command": ["egressd-box", "install", BIN],
+                "volumeMounts": [{"name": "box", "mountPath": BIN}]}],
+            "containers": [{
+                "name": "workspace", "image": images.name(kind),
+                "command": [f"{BIN}/egressd-box", "keep"], "workingDir": CWD,
+                "volumeMounts": [
+                    {"name": "box", "mountPath": BIN, "readOnly": True},
+                    {"name": "workspace", "mountPath": CWD}],
+                "securityContext": {"capabilities": {
+                    "drop": ["NET_RAW"]}}}]}}
 
-    def __init__(self, server, **conf):
-        self.said = queue.Queue()
-        self.heard = []
-        self.proc = subprocess.Popen(
-            [str(BUILD / "regress" / "k8sd" / "drive_pods")],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        threading.Thread(target=self.read, daemon=True).start()
-        self.conf = {"server": server, **conf}
-        self.send("conf", **self.conf)
 
-    def read(self):
-        for line in self.proc.stdout:
-            self.said.put(json.loads(line))
-        self.said.put(None)
+def is_ready(pod):
+    return pod and any(c["type"] == "Ready" and c["status"] == "True"
+                       for c in pod["status"].get("conditions", []))
 
-    def send(self, op, number=0, **rest):
-        self.proc.stdin.write(json.dumps(
-            {"op": op, "number": number, **rest}) + "\n")
-        self.proc.stdin.flush()
 
-    def reconfigure(self, **conf):
-        self.send("conf", **{**self.conf, **conf})
+@functools.cache
+def cluster():
+    """The cluster, and a namespace of it that goes when the test does."""
+    if not os.environ.get("KUBECONFIG"):
+        raise Skip("no KUBECONFIG; make check-k8s sets it")
+    kube = Kube(os.environ["KUBECONFIG"])
+    kube.space = f"egressd-test-{uuid.uuid4().hex[:10]}"
+    kube.create("/api/v1/namespaces", {"metadata": {"name": kube.space}})
+    atexit.register(kube.delete, f"/api/v1/namespaces/{kube.space}")
+    kube.until(f"/api/v1/namespaces/{kube.space}/serviceaccounts", "default",
+               bool)
+    return kube
 
-    def until(self, *events, number=None, text=""):
-        """The next of these events; all that came before it is in heard."""
-        while True:
-            one = self.said.get(timeout=LIMIT_S)
-            assert one is not None, f"it ended after {self.heard[-5:]}"
-            self.heard.append(one)
-            if one["event"] in events and text in one["text"] and \
-                    number in (None, one["number"]):
-                return one
 
-    def start(self, session="s", number=1, **rest):
-        self.send("start", number, session=session, **rest)
-        return self.until("ready", "failed", number=number)
+@functools.cache
+def pod(kind):
+    """The name of a pod of this image, for all cases of a file."""
+    kube = cluster()
+    path = f"/api/v1/namespaces/{kube.space}/pods"
+    kube.create(path, manifest(kind, kind))
+    kube.until(path, kind, is_ready)
+    return kind
 
-    def ready(self, session="s", number=1, **rest):
-        one = self.start(session, number, **rest)
-        assert one["event"] == "ready", one
-        return one["pod"]
 
-    def fails(self, code, session="s", number=1, **rest):
-        one = self.start(session, number, **rest)
-        assert one["event"] == "failed" and one["code"] == code, one
-        return one["text"]
+class Streamed(Hands):
+    """A connection to hands that an exec has started."""
 
-    def stop(self, number=1, how=2):
-        self.send("stop", number, how=how)
-        return self.until("ended", number=number)
+    def __init__(self, kube, name):
+        self.stream = kube.exec(kube.space, name, "workspace", [
+            f"{BIN}/egressd-box", "hands", "-k", "-d", CWD])
+        end = self.stream.ours.fileno()
+        try:
+            super().__init__(end, end)
+        except BaseException:
+            self.stream.close()
+            print(f"hands in {name}: {self.stream.status} "
+                  f"{self.stream.stderr.decode(errors='replace')}")
+            raise
 
-    def ask(self, op, **rest):
-        """Items, as (pod, session, state, age, text), and the end."""
-        self.send(op, 4000, **rest)
-        begin = len(self.heard)
-        over = self.until("over", number=4000)
-        items = [(e["pod"], *e["text"].split("|", 3))
-                 for e in self.heard[begin:] if e["event"] == "item"]
-        return items, over
+    def hang_up(self):
+        self.stream.close()
 
-    def progress(self):
-        return [e["text"] for e in self.heard if e["event"] == "progress"]
+    def close(self):
+        """v4 cannot end standard input: the end of the connection is told to
+        the hands, and nothing of theirs to us."""
+        begun = time.monotonic()
+        code = self.stream.close()
+        if hasattr(self, "reader"):
+            self.reader.join(max(1, WAIT_S - (time.monotonic() - begun)))
+        return code or 0
 
-    def kill(self):
-        self.proc.kill()
-        self.proc.wait()
+
+class Pod(Backend):
+    """A pod by a raw exec."""
+
+    kind = None
+
+    def __init__(self):
+        self.pod = pod(self.kind)
+
+    def connect(self):
+        return Streamed(cluster(), self.pod)
 
     def end(self):
-        self.proc.stdin.close()
-        assert self.proc.wait(LIMIT_S) == 0, self.proc.returncode
+        pass
 
-    def __enter__(self):
-        return self
 
-    def __exit__(self, kind, *_):
-        if kind is None and self.proc.poll() is None:
-            self.end()
-        elif self.proc.poll() is None:
-            self.kill()
+class PodRoot(Pod):
+    name, kind = "pod-by-exec-root", "root"
+
+
+class PodUser(Pod):
+    name, kind = "pod-by-exec-user", "user"
+
+
+class PodBare(Pod):
+    name, kind, shell = "pod-by-exec-no-shell", "bare", False
+
+
+# ---- by egressd -------------------------------------------------------------
+
+def block(kind):
+    return f"""sandbox "pod-{kind}" kubernetes {{
+        policy "none" ungated cluster "test" image "{images.name(kind)}"
+        box-image "{BOX_IMAGE}" delete on stop yes }}"""
+
+
+@functools.cache
+def clustered():
+    """A daemon that makes pods, for all cases of a file."""
+    kube = cluster()
+    daemon = Daemon(f"""
+        policy "none" {{ }}
+        cluster "test" {{ kubeconfig "{os.environ['KUBECONFIG']}"
+            namespace "{kube.space}" }}
+        {" ".join(block(kind) for kind in images.USERS)}
+    """)
+    atexit.register(daemon.end)
+    daemon.start()
+    daemon.settle()
+    return daemon
+
+
+@functools.cache
+def session(kind):
+    """The id of a session in a pod of this image, for all cases of a file."""
+    daemon, name = clustered(), f"{cluster().space}-{kind}"
+    answer = daemon.ask("session.start", session_id=name,
+                        sandbox=f"pod-{kind}")
+    assert answer.get("ok"), answer
+    atexit.register(daemon.ask, "session.stop", session_id=name)
+    return name
+
+
+class Session(Backend):
+    """A pod of a session."""
+
+    kind = None
+
+    def __init__(self):
+        self.session = session(self.kind)
+
+    def connect(self):
+        return Attached(clustered(), self.session)
+
+    def end(self):
+        pass
+
+
+class SessionRoot(Session):
+    name, kind = "pod-root", "root"
+
+
+class SessionUser(Session):
+    name, kind = "pod-user", "user"
+
+
+class SessionBare(Session):
+    name, kind, shell = "pod-no-shell", "bare", False
+
+
+BY_EXEC = [PodRoot, PodUser, PodBare]
+BY_EGRESSD = [SessionRoot, SessionUser, SessionBare]
