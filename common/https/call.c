@@ -200,7 +200,7 @@ call_tell(struct https_call *ca)
 	TAILQ_REMOVE(&due, ca, ca_entry);
 	ca->ca_due = false;
 	ca->ca_body = NULL;
-	ca->ca_body_len = 0;
+	ca->ca_body_len = ca->ca_body_size = 0;
 	if (ca->ca_request.hr_data(ca->ca_request.hr_arg, data, len) == -1) {
 		curl_easy_getinfo(ca->ca_easy, CURLINFO_RESPONSE_CODE,
 		    &ha.ha_status);
@@ -341,6 +341,23 @@ call_streams(const struct https_call *ca)
 	return ca->ca_request.hr_data != NULL && status / 100 == 2;
 }
 
+static int
+body_grow(struct https_call *ca, size_t more)
+{
+	size_t	 size = ca->ca_body_size;
+	char	*p;
+
+	if (more <= size - ca->ca_body_len)
+		return 0;
+	size = 2 * size > ca->ca_body_len + more ? 2 * size :
+	    ca->ca_body_len + more;
+	if ((p = realloc(ca->ca_body, size)) == NULL)
+		return -1;
+	ca->ca_body = p;
+	ca->ca_body_size = size;
+	return 0;
+}
+
 /*
  * What is to be handed on is kept until libcurl has returned: who gets it may
  * begin and cancel calls.  libcurl bounds what it reads in one turn.
@@ -351,7 +368,6 @@ take_body(char *data, size_t size, size_t n, void *arg)
 	struct https_call	*ca = arg;
 	size_t			 len = size * n;
 	bool			 streams = call_streams(ca);
-	char			*p;
 
 	if (ca->ca_request.hr_idle_ms != 0)
 		call_arm(ca);
@@ -359,10 +375,9 @@ take_body(char *data, size_t size, size_t n, void *arg)
 	    len > ca->ca_request.hr_answer_max - ca->ca_body_len;
 	if (ca->ca_huge || len == 0)
 		return 0;
-	if ((p = realloc(ca->ca_body, ca->ca_body_len + len)) == NULL)
+	if (body_grow(ca, len) == -1)
 		return 0;
-	memcpy(p + ca->ca_body_len, data, len);
-	ca->ca_body = p;
+	memcpy(ca->ca_body + ca->ca_body_len, data, len);
 	ca->ca_body_len += len;
 	if (streams && !ca->ca_due) {
 		ca->ca_due = true;

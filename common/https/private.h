@@ -65,6 +65,7 @@ struct https_call {
 	struct curl_slist	*ca_resolve;
 	char			*ca_body;	/* of the answer */
 	size_t			 ca_body_len;
+	size_t			 ca_body_size;	/* bytes available */
 	size_t			 ca_head;	/* bytes of it seen */
 	bool			 ca_huge;
 	/* A connection is all that it is for, and this takes it. */

@@ -188,7 +188,8 @@ def streamed_body_is_not_kept():
             conn.send(bytes(1 << 20))
 
     with Server(handler, tls(CA, "127.0.0.1")) as server:
-        run = Drive("call", server.url, f"ca={CA.cert}", "stream")
+        run = Drive("call", server.url, f"ca={CA.cert}", "stream",
+                    "timeout=60000")
         last = run.end()[-1]
         check(last, "answered")
         assert last["bytes"] == total and last["pieces"] > 1, last
