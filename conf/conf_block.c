@@ -316,18 +316,6 @@ conf_sandbox_for(struct parse *ps, struct conf_pos pos, bool group)
 	conf_lists_reset(ps);
 }
 
-/* `on stale recreate': the first word after on says what the second means. */
-void
-conf_sandbox_on(struct parse *ps, struct conf_pos pos, const char *name,
-    const char *value)
-{
-	const struct option	*op;
-
-	op = stmt_pair_row(&ps->ps_block, pos, "on ", name);
-	if (op != NULL)
-		stmt_text(&ps->ps_block, pos, op->op_word, value);
-}
-
 void
 conf_sandbox_end(struct parse *ps)
 {

@@ -244,8 +244,6 @@ void	 conf_sandbox_user(struct parse *, struct conf_pos, const char *,
 void	 conf_sandbox_for(struct parse *, struct conf_pos, bool group);
 void	 conf_sandbox_limit(struct parse *, struct conf_pos, const char *name,
 	    const char *text, int64_t, bool time);
-void	 conf_sandbox_on(struct parse *, struct conf_pos, const char *name,
-	    const char *value);
 void	 conf_sandbox_end(struct parse *);
 void	 conf_session_begin(struct parse *, struct conf_pos, const char *name);
 void	 conf_session_listen(struct parse *, struct conf_pos, const char *addr,

@@ -74,6 +74,7 @@ static const struct keyword keywords[] = {
 	{ "session",		SESSION },
 	{ "show",		SHOW },
 	{ "socket",		SOCKET },
+	{ "stale",		STALE },
 	{ "tcp",		TCP },
 	{ "timeout",		TIMEOUT },
 	{ "transparent",	TRANSPARENT },

@@ -24,7 +24,7 @@
 %token	CUSTOM DECIDE DECIDER DEFAULT DENIALS DENY DNS ENVIRONMENT EXEC EXPOSE
 %token	FIELD FOR GROUP HASH HEADER HOSTS IN INCLUDE KEY KUBERNETES LIMIT LISTEN
 %token	LOCAL MODE MOUNT NARROW NOCASE ON OWNER PASS PAUSE POLICY PORT QUERY
-%token	READONLY READWRITE REDACT RESOLVER SANDBOX SESSION SHOW SOCKET TCP
+%token	READONLY READWRITE REDACT RESOLVER SANDBOX SESSION SHOW SOCKET STALE TCP
 %token	TIMEOUT TRANSPARENT UIDS USER VIRTUAL
 	/* words of tables, by what follows them: of rules, and of others */
 %token	<text>	C_COUNT C_FLAG C_MS C_PAIRS C_PATHS C_RAW C_SIZE C_TEXT C_WORDS
@@ -467,8 +467,8 @@ sandbox_stmt	: option
 		| USER STRING {
 			conf_sandbox_user(ps, $<pos>1, $2, $<quoted>2);
 		}
-		| ON STRING STRING {
-			conf_sandbox_on(ps, $<pos>1, $2, $3);
+		| ON STALE STRING {
+			stmt_text(&ps->ps_block, $<pos>1, "on stale", $3);
 		}
 		| FOR starters %prec FOR
 		| LIMIT limits
