@@ -25,7 +25,7 @@
 #include "clock.h"
 #include "log.h"
 
-#define ANSWER_MAX	(16 * 1024 * 1024)
+#define ANSWER_MAX	(8 * 1024 * 1024)
 #define ATTEMPTS_MAX	6
 #define ATTEMPT_MS	10000	/* a mute connection is given up then */
 #define REST_FIRST_MS	250
