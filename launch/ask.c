@@ -127,7 +127,7 @@ send_packet(int fd)
 	struct msghdr	 mh = {
 		.msg_iov = &iov, .msg_iovlen = 1, .msg_control = cmsg.buf
 	};
-	int		 fds[LAUNCH_FDS], n;
+	int		 fds[LAUNCH_FDS] = { 0 }, n;
 
 	for (n = 0; n < LAUNCH_FDS && n != fd && fcntl(n, F_GETFD) != -1; n++)
 		fds[n] = n;
