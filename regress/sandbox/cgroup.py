@@ -135,7 +135,7 @@ def one_each(sandbox):
 
 @cases.case
 def forked_away():
-    """What a custom program leaves behind ends with the session."""
+    """What has left a custom program ends with the session."""
     with Place("away") as place:
         place.session("custom", "c")
         with place.daemon.client() as client:
@@ -143,13 +143,13 @@ def forked_away():
             assert client.read()["ok"]
             client.sock.sendall(b"x")
             same(client.sock.recv(1), b"x")
-        box, = place.group.boxes()
-        pid, = until("it is left", lambda: place.group.running(
-            box, "sleep\0009021"))
-        assert alive(pid)
-        place.stop("c")
-        until("the group is gone", lambda: not box.exists())
-        assert not alive(pid)
+            box, = place.group.boxes()
+            pids = until("it is left", lambda: place.group.running(
+                box, "sleep\0009021"))
+            pids += place.group.running(box, "cat")
+            place.stop("c")
+            until("the group is gone", lambda: not box.exists())
+            assert not any(map(alive, pids)), pids
 
 
 @cases.case
