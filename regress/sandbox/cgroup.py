@@ -80,7 +80,11 @@ class Place(contextlib.ExitStack):
         (self.dir / "work").chmod(0o777)
         (self.dir / "leaver").write_text(LEAVER)
         (self.dir / "leaver").chmod(0o755)
-        self.daemon = self.start()
+        try:
+            self.daemon = self.start()
+        except BaseException:
+            self.close()
+            raise
 
     def start(self):
         program = self.group.wrap(BUILD / "egressd", self.dir)

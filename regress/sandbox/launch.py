@@ -106,6 +106,9 @@ class Place(contextlib.ExitStack):
         try:
             self.daemon = self.enter_context(
                 Daemon(CONF.format(dir=self.dir, user=USER)))
+        except BaseException:
+            self.close()
+            raise
         finally:
             del os.environ["EGRESSD_LAUNCHER"]
 
