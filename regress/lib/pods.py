@@ -22,6 +22,7 @@ VERSION = re.search(r"^VERSION =\t(\S+)", (TOP / "GNUmakefile").read_text(),
 BOX_IMAGE = os.environ.get("K8S_BOX_IMAGE", f"localhost/egressd:{VERSION}")
 CWD = "/workspace"
 BIN = "/egressd/bin"
+START_S = 180       # a pod's, on a busy machine
 
 
 def manifest(name, kind):
@@ -157,12 +158,14 @@ def clustered():
 
 @functools.cache
 def session(kind):
-    """The id of a session in a pod of this image, for all cases of a file."""
-    daemon, name = clustered(), f"{cluster().space}-{kind}"
-    answer = daemon.ask("session.start", session_id=name,
-                        sandbox=f"pod-{kind}")
+    """The id of a session in a pod of this image, for all cases of a file.
+    The pod goes with its namespace."""
+    name = f"{cluster().space}-{kind}"
+    with clustered().client() as client:
+        client.sock.settimeout(START_S)
+        answer = client.ask("session.start", session_id=name,
+                            sandbox=f"pod-{kind}")
     assert answer.get("ok"), answer
-    atexit.register(daemon.ask, "session.stop", session_id=name)
     return name
 
 
