@@ -18,7 +18,7 @@ enum pod_life {
 	POD_IS_ODD		/* a phase that nobody knows */
 };
 
-#define STATUS_LEN	480
+#define STATUS_LEN	900
 
 struct pod_status {
 	enum pod_life	 ps_state;
