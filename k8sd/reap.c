@@ -193,8 +193,9 @@ job_listed(void *arg, const struct api_answer *aa)
 		job_failed(pj, aa);
 		return;
 	}
-	cJSON_ArrayForEach(pod, kj_at(aa->aa_json, "items"))
+	cJSON_ArrayForEach(pod, kj_at(aa->aa_json, "items")) {
 		job_pod(pj, pod);
+	}
 	more = kj_string(aa->aa_json, "metadata/continue");
 	free(pj->pj_continue);
 	pj->pj_continue = NULL;

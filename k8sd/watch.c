@@ -170,8 +170,9 @@ watch_page(struct watch *wt, const cJSON *list)
 	const cJSON	*items = kj_at(list, "items"), *pod;
 	const char	*more = kj_string(list, "metadata/continue");
 
-	cJSON_ArrayForEach(pod, items)
+	cJSON_ArrayForEach(pod, items) {
 		watch_tell(wt, WATCH_IS, pod);
+	}
 	free(wt->wt_continue);
 	wt->wt_continue = NULL;
 	if (more[0] != '\0' && strlen(more) <= CONTINUE_LEN) {
