@@ -207,10 +207,10 @@ def unknown_command_of_another_name(b):
 def unknown_command_far(b):
     want(b.run("frobnicate"), 2, "", 'egressctl: unknown command '
          '"frobnicate", known are: status, reload, log, events, pending, '
-         'answer, watch, ask, cache, message, metadata, session, run, exec, '
-         'shell, read, write, edit, glob, grep, ls, stat, mkdir, rm, cp, '
-         'forward, instructions, mcp, profile, test, replay, verify, '
-         'attack, help\n')
+         'answer, watch, ask, cache, message, metadata, session, reap, '
+         'terminate, heartbeat, logs, cluster, run, exec, shell, read, '
+         'write, edit, glob, grep, ls, stat, mkdir, rm, cp, forward, '
+         'instructions, mcp, profile, test, replay, verify, attack, help\n')
 
 
 @case
@@ -270,7 +270,7 @@ def session_twice(b):
 @case
 def abbreviations(b):
     with b.daemon() as daemon:
-        want(b.run("-s", daemon.path, "lo", "l", "d"), 0,
+        want(b.run("-s", daemon.path, "log", "l", "d"), 0,
              "log level debug\n", "")
     assert json.loads(daemon.requests[0]) == {
         "id": 1, "op": "log.level", "level": "debug"}

@@ -205,7 +205,7 @@ def for_whom():
     with pods() as d:
         answer = ask_as(d, GAMES, "session.start", sandbox="hers",
                         session_id="no")
-        same(answer["error"]["code"], "start_failed")
+        same(answer["error"]["code"], "not_permitted")
         assert f"not for user {GAMES}" in answer["error"]["message"], answer
         client, told = start(d, sandbox="hers")
         d.k8sd.runs(told)
