@@ -129,8 +129,8 @@ mounts_end(const struct box *bo)
 		if (mo->mo_box == bo) {
 			/* Who waits for it hears that the session is over. */
 			if (mo->mo_cookie != 0)
-				mount_answer(NULL, mo->mo_cookie, MOUNT_FAILED,
-				    "the sandbox has ended");
+				mount_answer(mo->mo_box, mo->mo_cookie,
+				    MOUNT_FAILED, "the sandbox has ended");
 			mo->mo_box = NULL;
 			mount_kill(mo);
 		}

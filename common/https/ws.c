@@ -433,6 +433,8 @@ ws_run(struct https_ws *ws)
 {
 	bool	 gone = false;
 
+	/* Whoever frees it says so, and nobody looks there after us. */
+	/* cppcheck-suppress autoVariables */
 	ws->ws_gone = &gone;
 	ws_write(ws);
 	if (!gone && ws->ws_state <= WS_REFUSED)
