@@ -17,6 +17,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "controld.h"
 #include "reasons.h"
@@ -158,12 +159,25 @@ pod_refuse(const struct session *se)
 	answer_error(code, text, strlen(text));
 }
 
-/* A client's connection; one that comes too late is closed by whoever reads. */
+/*
+ * A client's connection, which k8sd serves, and hangs up on if it comes too
+ * late.  The parent has a copy, for the record of who was attached.
+ */
 int
 pod_attach(const struct session *se, int fd)
 {
+	int	 copy;
+
 	if (se == NULL || se->se_pod == NULL)
 		return 0;
+	if ((copy = dup(fd)) == -1) {
+		log_warn("session %s: a client cannot be attached",
+		    se->se_name);
+		close(fd);
+		return 1;
+	}
+	ipc_send(child_parent, copy, SESSION_ATTACH, session_attach,
+	    .number = se->se_number);
 	ipc_send(channel_k8sd, fd, POD_ATTACH, pod_attach,
 	    .number = se->se_number);
 	return 1;

@@ -15,6 +15,7 @@
 
 #include "k8sd.h"
 #include "cluster.h"
+#include "exec.h"
 #include "log.h"
 #include "pod.h"
 
@@ -170,7 +171,7 @@ k8sd_controld_pod_attach(struct ipc *ip, const union msg *m)
 	if (he != NULL)
 		pod_attach(he->he_pod, fd);
 	else
-		close(fd);
+		exec_hang_up(fd);
 	return 0;
 }
 

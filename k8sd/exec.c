@@ -96,7 +96,7 @@ exec_free(struct exec *ex)
 	event_del(&ex->ex_writable);
 	event_del(&ex->ex_timer);
 	if (ex->ex_fd != -1)
-		close(ex->ex_fd);
+		exec_hang_up(ex->ex_fd);
 	channels_free(&ex->ex_channels);
 	forget_authorization(ex);
 	cluster_unref(ex->ex_cluster);
@@ -167,7 +167,7 @@ client_left(struct exec *ex)
 {
 	event_del(&ex->ex_readable);
 	event_del(&ex->ex_writable);
-	close(ex->ex_fd);
+	exec_hang_up(ex->ex_fd);
 	ex->ex_fd = -1;
 	free(ex->ex_out);
 	ex->ex_out = NULL;
@@ -472,7 +472,7 @@ put_escaped(FILE *out, const char *name, const char *text)
 }
 
 static char *
-make_path(const struct exec_request *er)
+make_path(const struct cluster *kc, const struct exec_request *er)
 {
 	const char *const	*arg;
 	char			*text = NULL;
@@ -481,6 +481,7 @@ make_path(const struct exec_request *er)
 
 	if ((out = open_memstream(&text, &len)) == NULL)
 		fatal("%s", __func__);
+	fputs(cluster_path(kc), out);
 	put_escaped(out, "/api/v1/namespaces/", er->namespace);
 	put_escaped(out, "/pods/", er->pod);
 	put_escaped(out, "/exec?container=", er->container);
@@ -504,7 +505,7 @@ exec_begin(struct cluster *kc, const struct exec_request *er,
 	ex->ex_cluster = cluster_ref(kc);
 	ex->ex_ended = ended;
 	ex->ex_arg = arg;
-	ex->ex_path = make_path(er);
+	ex->ex_path = make_path(kc, er);
 	ex->ex_offered = both;
 	channels_init(&ex->ex_channels);
 	ex->ex_fd = er->fd;

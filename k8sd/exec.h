@@ -8,6 +8,10 @@
 #ifndef EXEC_H
 #define EXEC_H
 
+#include <sys/socket.h>
+
+#include <unistd.h>
+
 struct cluster;
 struct exec;
 
@@ -38,6 +42,17 @@ typedef void	 exec_ended(void *, const struct exec_end *);
 
 struct exec	*exec_begin(struct cluster *, const struct exec_request *,
 		    exec_ended *, void *);
+/*
+ * Close a client's connection, for all who have it: the parent has a copy, and
+ * sees the end of an attachment by this.
+ */
+static inline void
+exec_hang_up(int fd)
+{
+	shutdown(fd, SHUT_RDWR);
+	close(fd);
+}
+
 /* Ends it before, and nothing is told. */
 void	 exec_cancel(struct exec *);
 

@@ -65,7 +65,7 @@ attach_free(struct attach *at)
 	at->at_pod->po_nattaches--;
 	exec_cancel(at->at_exec);
 	if (at->at_fd != -1)
-		close(at->at_fd);
+		exec_hang_up(at->at_fd);
 	free(at);
 }
 
@@ -182,7 +182,7 @@ pod_attach(struct pod *po, int fd)
 
 	if (!po->po_done || po->po_stopping ||
 	    po->po_nattaches >= ATTACHES_MAX) {
-		close(fd);
+		exec_hang_up(fd);
 		return;
 	}
 	if ((at = calloc(1, sizeof(*at))) == NULL)

@@ -48,8 +48,8 @@ struct https_ws_calls {
 /*
  * Subprotocols go up to a NULL and stay as long as the request, which is until
  * wc_open or wc_end.  hr_timeout_ms is for the upgrade.  After as much silence
- * as hr_idle_ms the other end is asked for a sign of life, and after twice that
- * it is taken for lost.
+ * as hr_idle_ms the other end is asked for a sign of life, and after three
+ * times that it is taken for lost.
  */
 struct https_ws	*https_upgrade(struct https_server *,
 		    const struct https_request *, const char *const *,

@@ -46,6 +46,13 @@ cluster_server(struct cluster *kc)
 	return kc->kc_server;
 }
 
+const char *
+cluster_path(const struct cluster *kc)
+{
+	(void)kc;
+	return "";
+}
+
 /* Each time it is asked, the next of the headers; after the last, that. */
 const char *
 cluster_authorization(struct cluster *kc)

@@ -255,6 +255,11 @@ def of_another_user():
 
 # ---- attach ----
 
+def attachments(d):
+    """What is on record of who was attached, by its kinds."""
+    return [r["kind"] for r in d.records() if "tached" in r["kind"]]
+
+
 @cases.case
 def attach():
     """The connection itself goes to k8sd, and no byte of it is ours."""
@@ -268,8 +273,13 @@ def attach():
                 same(wire.recv(6, socket.MSG_WAITALL), b"frames")
                 wire.sendall(b"answer")
                 same(client.sock.recv(6, socket.MSG_WAITALL), b"answer")
+                until("attached", lambda: attachments(d) == [
+                    "session_attached"])
+                wire.shutdown(socket.SHUT_RDWR)
             same(client.sock.recv(1), b"")
         same(d.sessions()["work"]["attached"], 1)
+        until("detached", lambda: attachments(d) == [
+            "session_attached", "session_detached"])
 
 
 @cases.case
