@@ -411,7 +411,7 @@ SCRIPTS = {
     "go_without_trust": [Engine.go],
     "go_without_java": [trust(0), trust(1), Engine.go],
     "go_without_nss": ALL[:3] + [Engine.go],
-    "go_too_long": ALL + [lambda e: e.go(b"x" * 65)],
+    "go_too_long": ALL + [lambda e: e.go(b"x" * 256)],
     "go_with_nul": ALL + [lambda e: e.go(b"a\0b")],
     "go_with_more": ALL + [lambda e: e.send("BOX_GO", b"\0\1a\0b")],
     "go_with_descriptor": ALL + [
