@@ -105,7 +105,6 @@ BROKEN = {
     "call_twice": frame(1, CALL, b'{"op":"list"}{"op":"list"}'),
     "name_twice": frame(1, CALL, b'{"op":"list","op":"list"}'),
     "not_utf8": frame(1, CALL, b'{"op":"read","path":"\xff"}'),
-    "nul": frame(1, CALL, b'{"op":"read","path":"\\u0000"}'),
     "deep": frame(1, CALL, b'{"op":' + b"[" * 1000 + b"]" * 1000 + b"}"),
     "id_in_use": SLEEP + SLEEP,
     "note_garbage": SLEEP + frame(7, NOTE, b"["),

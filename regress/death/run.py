@@ -643,6 +643,7 @@ cluster "lab" {{
         server "https://127.0.0.1:1"
         token file "{key}"
 }}
+sandbox "pod" kubernetes {{ policy "open" cluster "lab" ungated }}
 """
 
 

@@ -206,12 +206,20 @@ def key_file():
         assert "secret-of-the-judge" not in json.dumps(daemon.ask("status"))
 
 
+KUBECONFIG = json.dumps({
+    "apiVersion": "v1", "kind": "Config", "current-context": "x",
+    "clusters": [{"name": "x", "cluster": {"server": "https://x.test"}}],
+    "contexts": [{"name": "x", "context": {"cluster": "x", "user": "x"}}],
+    "users": [{"name": "x", "user": {"token": "secret"}}]})
+# A cluster that no sandbox is in is not looked at.
+POD = ' sandbox "pod" kubernetes { policy "open" cluster "c" ungated }'
 SECRETS = {
     "decider": 'decider "d" webhook { url "https://x.test/" key file "%s" }',
-    "token": 'cluster "c" { server "https://x.test" token file "%s" }',
-    "kubeconfig": 'cluster "c" { kubeconfig "%s" }',
+    "token": 'cluster "c" { server "https://x.test" token file "%s" }' +
+             POD,
+    "kubeconfig": 'cluster "c" { kubeconfig "%s" }' + POD,
     "password": 'cluster "c" { server "https://x.test" user "u" password file '
-                '"%s" }',
+                '"%s" }' + POD,
     "ca": 'session "s" { listen on 127.0.0.1 port 15003 policy "open" ca '
           'certificate "{cert}" key "%s" }',
 }
@@ -223,7 +231,8 @@ def secret_of_others(what):
     root = authority()
     with Daemon() as daemon:
         key = daemon.dir / "secret"
-        key.write_text(root.key.read_text() if what == "ca" else "secret\n")
+        key.write_text({"ca": root.key.read_text(), "kubeconfig": KUBECONFIG}
+                       .get(what, "secret\n"))
         line = len(daemon.conf.read_text().splitlines()) + 1
         daemon.write(POLICY + SECRETS[what].replace(
             "{cert}", str(root.cert)) % key + "\n")
@@ -232,7 +241,7 @@ def secret_of_others(what):
             key.chmod(mode)
             refused(daemon, "bad_configuration", f"{daemon.conf}:{line}: ",
                     f"{key}: holds a secret, and its mode {mode:04o} gives")
-        if mine:
+        if mine and what != "kubeconfig":   # which is read as its owner's
             key.chmod(0o600)
             os.chown(key, 4242, -1)
             refused(daemon, "bad_configuration", "belongs to uid 4242")
