@@ -210,7 +210,8 @@ def unknown_command_far(b):
          'answer, watch, ask, cache, message, metadata, session, reap, '
          'terminate, heartbeat, logs, cluster, run, exec, shell, read, '
          'write, edit, glob, grep, ls, stat, mkdir, rm, cp, forward, '
-         'instructions, mcp, profile, test, replay, verify, attack, help\n')
+         'mount, instructions, mcp, profile, test, replay, verify, attack, '
+         'help\n')
 
 
 @case
@@ -424,8 +425,10 @@ def refusal_text(b):
 
 @case
 def refusal_hint(b):
-    want(b.ask(refusing("not_permitted", "read-only"), "reload"), 1, "",
-         said("read-only (not_permitted)\negressctl: a read-only socket"))
+    want(b.ask(refusing("not_permitted", "not on a read-only socket"),
+               "reload"), 1, "",
+         said("not on a read-only socket (not_permitted)\n"
+              "egressctl: a read-only socket"))
 
 
 @case

@@ -16,8 +16,8 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "regress" / "lib"))
 from case import Cases  # noqa: E402
 from daemon import WAIT_S, Daemon  # noqa: E402
-from open import ROOT, STANDIN, Standin  # noqa: E402
 from standin_program import mount_standin  # noqa: E402
+from standin_roles import ROOT, STANDIN, Standin  # noqa: E402
 
 LIMIT = 2
 MARGIN = 4096           # more than any limit permits, in a row
