@@ -264,8 +264,9 @@ kpod_take_over(struct kpod *kp)
 	cJSON_Delete(patch);
 }
 
-static int
-lease_lives(struct kpod *kp, const cJSON *lease)
+/* For how many seconds more, if nobody renews it; less than 0: it is over. */
+static int64_t
+lease_left(struct kpod *kp, const cJSON *lease)
 {
 	int64_t	 renewed = kj_time(kj_string(lease, "spec/renewTime"));
 	int64_t	 s = (int64_t)kj_number(lease, "spec/leaseDurationSeconds");
@@ -273,20 +274,25 @@ lease_lives(struct kpod *kp, const cJSON *lease)
 	/* A Lease of days would be somebody's mistake, or worse. */
 	if (s > 10 * LEASE_S)
 		s = 10 * LEASE_S;
-	return renewed + s >= api_now(kp->kp_cluster);
+	return renewed + s - api_now(kp->kp_cluster);
 }
 
 static void
 kpod_lease_seen(void *arg, const struct api_answer *aa)
 {
 	struct kpod	*kp = arg;
+	int64_t		 left = -1;
 
 	kp->kp_call = NULL;
-	if (aa->aa_result == API_OK && lease_lives(kp, aa->aa_json)) {
+	if (aa->aa_result == API_OK)
+		left = lease_left(kp, aa->aa_json);
+	if (left >= 0) {
 		kp->kp_created = 0;
 		kpod_fail_end(kp, POD_CODE_FOLLOWED,
-		    "pod %s is followed by %.63s", kp->kp_name,
-		    kj_string(aa->aa_json, "metadata/name"));
+		    "pod %s is followed by %.63s; if that one is no more, try "
+		    "again in %lld s", kp->kp_name,
+		    kj_string(aa->aa_json, "metadata/name"),
+		    (long long)left + 1);
 	} else if (aa->aa_result == API_OK || aa->aa_status == 404)
 		kpod_take_over(kp);
 	else
