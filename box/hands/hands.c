@@ -39,6 +39,8 @@
 
 #define FILES_WANTED	8192	/* descriptors */
 #define KILL_MS		2000	/* for the processes, at the end */
+#define DROP_MS		5000	/* for what a refused client still sends */
+#define DROP_QUIET_MS	500	/* then it has sent all */
 
 static struct conn_list	 conns = TAILQ_HEAD_INITIALIZER(conns);
 static size_t		 nconns;
@@ -273,6 +275,22 @@ stdio_take(int fd)
 }
 
 /*
+ * An exec whose input nobody takes may never be said to have ended.  So what a
+ * client that was refused had sent already is thrown away.
+ */
+static void
+hands_discard(int in)
+{
+	static char	 buf[64 * 1024];
+	struct pollfd	 pfd = { .fd = in, .events = POLLIN };
+	int64_t		 end = loop_clock() + DROP_MS;
+
+	while (loop_clock() < end && poll(&pfd, 1, DROP_QUIET_MS) == 1)
+		if (read(in, buf, sizeof(buf)) <= 0)
+			return;
+}
+
+/*
  * What commands have left behind stays when the client goes; so somebody has to
  * take their output, who holds none of the client's streams.  A command that
  * still runs is ended by its supervisor, with or without us.
@@ -313,6 +331,8 @@ hands_serve_pair(int in, int out, const struct hands_options *ho)
 	hands_end();
 	(void)fcntl(in, F_SETFL, flags[0]);
 	(void)fcntl(out, F_SETFL, flags[1]);
+	if (ho->ho_leave && refused)
+		hands_discard(in);
 	if (ho->ho_leave)
 		hands_leave(in, out);
 	else

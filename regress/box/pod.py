@@ -189,6 +189,18 @@ def running_ends_with_its_client():
 
 # ---- installation -----------------------------------------------------------
 
+@cases.case
+def refused_is_read_to_its_end():
+    """The cluster may not tell of an exec's end whose input nobody takes."""
+    with tempfile.TemporaryFile() as sent:
+        sent.write(bytes(11) + b"\1" + bytes(4 * 1024 * 1024))
+        sent.seek(0)
+        done = subprocess.run([BOX, "hands", "-k", "-d", "/"], stdin=sent,
+                              stdout=subprocess.PIPE, timeout=WAIT_S)
+        assert done.returncode == 1 and b"bad_request" in done.stdout, done
+        assert not sent.read(1), "there is some left"
+
+
 @cases.each(["there", "missing"])
 def installed(directory):
     with tempfile.TemporaryDirectory(prefix="egressd-volume.") as tmp:
