@@ -423,6 +423,8 @@ put_limits(struct jsonw *w, const struct boxed *bx)
 	put_limit(w, "file", mc->file);
 	put_limit(w, "cpu_ms", mc->cpu_ms);
 	jsonw_end(w);
+	put_bool(w, "gated", bx->bx_kind == SANDBOX_LOCAL ||
+	    bx->bx_kind == SANDBOX_VIRTUAL);
 	put_bool(w, "mountable", mc->mountable);
 }
 

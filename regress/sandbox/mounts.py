@@ -357,7 +357,9 @@ def other_backends(sandbox):
                       sandbox=sandbox).get("ok")
     try:
         refused("not_supported", top / "data", "/m", sandbox)
-        same(daemon.ask("session.show", session_id=MARK)["mountable"], False)
+        have = daemon.ask("session.show", session_id=MARK)
+        same((have["mountable"], have["gated"]),
+             (False, sandbox != "custom"))
     finally:
         daemon.ask("session.stop", session_id=MARK)
 

@@ -278,6 +278,7 @@ def attach():
                 wire.shutdown(socket.SHUT_RDWR)
             same(client.sock.recv(1), b"")
         same(d.sessions()["work"]["attached"], 1)
+        same(d.ask("session.show", session_id="work")["gated"], False)
         until("detached", lambda: attachments(d) == [
             "session_attached", "session_detached"])
 
