@@ -19,7 +19,7 @@ sys.path.insert(0, str(HERE.parent / "lib"))
 from case import Cases  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("FUZZ_B", HERE.parents[1] / "build/fuzz"))
-SECONDS = int(os.environ.get("FUZZ_S", "10"))
+SECONDS = int(os.environ.get("FUZZ_S", "6"))
 
 cases = Cases()
 fuzzers = sorted(path.name for path in BUILD.glob("fuzz_*")
