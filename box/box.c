@@ -167,7 +167,7 @@ box_fence(void)
 	return fence;
 }
 
-static int
+int
 box_descriptor(const char *s)
 {
 	const char	*why;
@@ -346,7 +346,7 @@ box_start(struct box *bx)
 	return job_run(bx, pair[0], init);
 }
 
-/* What box does where it makes no sandbox. */
+/* Modes of box in which no sandbox is made. */
 static const struct mode {
 	const char	*mo_name;
 	int		(*mo_main)(int, char **);

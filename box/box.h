@@ -98,6 +98,7 @@ struct box {
 };
 
 /* box.c */
+int	 box_descriptor(const char *);
 void	 box_notice(const struct box *, const char *, ...)
 	    __attribute__((__format__(__printf__, 2, 3)));
 

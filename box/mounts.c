@@ -73,7 +73,7 @@ mounts_offer(const struct box *bx)
 
 /* ---- a mount ------------------------------------------------------------- */
 
-/* One name further; -1 and errno. */
+/* The walk goes one name further; -1 and errno. */
 static int
 mounts_step(int dir, const char *name)
 {
@@ -164,18 +164,6 @@ mounts_attach(const struct mounts *mo, int tree)
 		err(BOX_FAILED, "%s: mount", mo->mo_target);
 }
 
-static int
-mounts_descriptor(const char *s)
-{
-	const char	*why;
-	int		 fd;
-
-	fd = strtonum(s, STDERR_FILENO + 1, INT_MAX - 1, &why);
-	if (why != NULL)
-		errx(BOX_FAILED, "descriptor %s: %s", s, why);
-	return fd;
-}
-
 static void
 mounts_options(struct mounts *mo, int argc, char **argv)
 {
@@ -185,10 +173,10 @@ mounts_options(struct mounts *mo, int argc, char **argv)
 	while ((ch = getopt(argc, argv, "n:t:w")) != -1) {
 		switch (ch) {
 		case 'n':
-			mo->mo_namespace = mounts_descriptor(optarg);
+			mo->mo_namespace = box_descriptor(optarg);
 			break;
 		case 't':
-			mo->mo_tree = mounts_descriptor(optarg);
+			mo->mo_tree = box_descriptor(optarg);
 			break;
 		case 'w':
 			mo->mo_write = 1;
@@ -214,7 +202,7 @@ mounts_main(int argc, char **argv)
 	int		 ns, tree;
 
 	mounts_options(&mo, argc, argv);
-	/* It stays in the channel, for the next one. */
+	/* The namespace stays in the channel, for the next mount. */
 	if ((ns = fdpass_take(mo.mo_namespace, MSG_PEEK |
 	    MSG_DONTWAIT)) == -1)
 		errx(BOX_FAILED, "the sandbox takes no mounts");

@@ -110,7 +110,7 @@ group_each(int dir, bool (*f)(pid_t, pid_t), pid_t arg)
 	return found;
 }
 
-/* One that is in another namespace has no number, and may be anyone. */
+/* A process of another namespace has no number, and may be anyone. */
 static bool
 is_same(pid_t pid, pid_t wanted)
 {

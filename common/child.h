@@ -77,7 +77,7 @@ struct secret;
 int		 child_read_file(struct ipc *, const union msg *,
 		    struct secret **, const char *, char *, size_t);
 
-/* Of a file that is text and no secret. */
+/* The content of a file that is text and no secret. */
 char		*child_read_text(int, size_t, size_t *);
 
 /* The entries of ch_handlers that are the same everywhere. */

@@ -36,7 +36,7 @@ child_read_text(int fd, size_t max, size_t *len)
 	ssize_t	 n;
 
 	*len = 0;
-	/* One byte more than permitted, to notice a file that is longer. */
+	/* A byte more than permitted tells of a file that is longer. */
 	if ((text = malloc(max + 2)) == NULL)
 		return NULL;
 	while (*len <= max && (n = read(fd, text + *len,

@@ -8,6 +8,7 @@
  * hand, and passes the descriptor back.
  */
 
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -82,7 +83,8 @@ open_as(int channel, uid_t uid, const char *path)
 	if (dup2(channel, STDIN_FILENO) == -1 ||
 	    close_range(STDIN_FILENO + 1, UINT_MAX, 0) == -1)
 		_exit(1);
-	if (become(uid) == 0)
+	/* Our memory is the parent's: the user is not to look into it. */
+	if (become(uid) == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0)
 		fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how,
 		    sizeof(how));
 	pass(STDIN_FILENO, fd, fd == -1 ? errno : 0);

@@ -36,7 +36,7 @@ struct https_server {
 	char			*sv_host_line;	/* "Host: ..." */
 	struct curl_slist	*sv_connect_to;
 	char			*sv_proxy;	/* its URL, or NULL */
-	/* Who is dialled: the host, or the proxy. */
+	/* The peer that is dialled: the host, or the proxy. */
 	char			 sv_dial[HOST_LEN + 1];
 	uint16_t		 sv_dial_port;
 	/* Names are asked for again when what is known is old. */

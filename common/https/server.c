@@ -40,7 +40,7 @@ server_known(struct https_server *sv, const char *addresses,
 	sv->sv_until_ms = until_ms;
 }
 
-/* Who is dialled from now on. */
+/* Another peer is dialled from now on. */
 void
 server_dial(struct https_server *sv, const char *host, uint16_t port)
 {

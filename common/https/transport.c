@@ -88,7 +88,7 @@ set_proxy(struct https_call *ca, struct https_server *sv)
 	return CURLE_OK;
 }
 
-/* Who wants no more than a connection speaks HTTP/1.1 on it at first. */
+/* A call that wants only a connection speaks HTTP/1.1 on it at first. */
 static CURLcode
 set_version(struct https_call *ca, struct https_server *sv)
 {

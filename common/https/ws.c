@@ -46,7 +46,7 @@ ws_quiet(struct https_ws *ws)
 	event_del(&ws->ws_timer);
 }
 
-/* What was to go out begins with the credentials of the request. */
+/* Bytes that were to go out begin with the credentials of the request. */
 static void
 ws_drop(struct https_ws *ws)
 {

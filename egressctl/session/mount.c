@@ -25,7 +25,7 @@ static struct {
 	int		 write;		/* -w */
 } options;
 
-/* One name further; -1 if that is too long. */
+/* The path gets one name longer; -1 if that is too long. */
 static int
 path_add(char *path, const char *name, size_t len)
 {
