@@ -77,8 +77,14 @@ struct secret;
 int		 child_read_file(struct ipc *, const union msg *,
 		    struct secret **, const char *, char *, size_t);
 
-/* The content of a file that is text and no secret. */
-char		*child_read_text(int, size_t, size_t *);
+/* The same for a file that is text and no secret; a NUL is behind it. */
+struct text {
+	char	*tx_data;
+	size_t	 tx_len;
+};
+
+int		 child_read_text(struct ipc *, const union msg *,
+		    struct text *, size_t, const char *, char *, size_t);
 
 /* The entries of ch_handlers that are the same everywhere. */
 #define CHILD_HANDLERS							\

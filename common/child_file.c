@@ -25,12 +25,12 @@ static const char *const file_names[FILE_KIND_MAX] = {
 	[FILE_TOKEN] = "token",
 	[FILE_CERTIFICATE] = "certificate",
 	[FILE_PASSWORD] = "password",
-	[FILE_MERGE] = "merge",
+	[FILE_MERGE] = "manifest merge",
 };
 
 /* The bytes of a file as they are, with a NUL behind; NULL and errno. */
-char *
-child_read_text(int fd, size_t max, size_t *len)
+static char *
+read_text(int fd, size_t max, size_t *len)
 {
 	char	*text;
 	ssize_t	 n;
@@ -56,6 +56,13 @@ fail:
 	return NULL;
 }
 
+static void
+refuse_file(char *refusal, size_t len, uint8_t what, const char *owner)
+{
+	snprintf(refusal, len, "%s file of \"%s\": %s", file_names[what],
+	    owner, errno == ENODATA ? "it is empty" : strerror(errno));
+}
+
 int
 child_read_file(struct ipc *ip, const union msg *m, struct secret **files,
     const char *owner, char *refusal, size_t len)
@@ -70,9 +77,27 @@ child_read_file(struct ipc *ip, const union msg *m, struct secret **files,
 	else
 		files[what] = secret_read_fd(fd, FILE_LEN_MAX);
 	if (files[what] == NULL)
-		snprintf(refusal, len, "%s file of \"%s\": %s",
-		    file_names[what], owner, errno == ENODATA ?
-		    "it is empty" : strerror(errno));
+		refuse_file(refusal, len, what, owner);
+	if (fd != -1)
+		close(fd);
+	return 0;
+}
+
+int
+child_read_text(struct ipc *ip, const union msg *m, struct text *tx,
+    size_t max, const char *owner, char *refusal, size_t len)
+{
+	uint8_t	 what = m->conf_file.what;
+	int	 fd;
+
+	if (what >= FILE_KIND_MAX || tx->tx_data != NULL)
+		return ipc_bad(ip, "file %u of \"%s\"", what, owner);
+	if ((fd = ipc_take_fd(ip)) == -1)
+		errno = EMFILE;
+	else
+		tx->tx_data = read_text(fd, max, &tx->tx_len);
+	if (tx->tx_data == NULL)
+		refuse_file(refusal, len, what, owner);
 	if (fd != -1)
 		close(fd);
 	return 0;

@@ -6,7 +6,6 @@
  * that cannot be read refuses the generation.
  */
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -111,28 +110,6 @@ deciderd_parent_conf_resolver(struct ipc *ip, const union msg *m)
 	return resolvers_add(&servers, ip, m);
 }
 
-/* A prompt's last newline belongs to it. */
-static int
-conf_text(struct ipc *ip, struct text *tx, size_t max, const char *what,
-    const char *owner)
-{
-	int	 fd;
-
-	if (tx->tx_data != NULL)
-		return ipc_bad(ip, "%s file of \"%s\" twice", what, owner);
-	if ((fd = ipc_take_fd(ip)) == -1)
-		errno = EMFILE;
-	else
-		tx->tx_data = child_read_text(fd, max, &tx->tx_len);
-	if (tx->tx_data == NULL)
-		snprintf(refusal, sizeof(refusal), "%s file of \"%s\": %s",
-		    what, owner, errno == ENODATA ? "it is empty" :
-		    strerror(errno));
-	if (fd != -1)
-		close(fd);
-	return 0;
-}
-
 int
 deciderd_parent_conf_header(struct ipc *ip, const union msg *m)
 {
@@ -153,11 +130,11 @@ deciderd_parent_conf_file(struct ipc *ip, const union msg *m)
 		return ipc_bad(ip, "a file before any decider");
 	switch (m->conf_file.what) {
 	case FILE_PROMPT:
-		return conf_text(ip, &de->de_prompt, PROMPT_LEN, "prompt",
-		    de->de_name);
+		return child_read_text(ip, m, &de->de_prompt, PROMPT_LEN,
+		    de->de_name, refusal, sizeof(refusal));
 	case FILE_TRUST:
-		return conf_text(ip, &de->de_bundle, TRUST_LEN, "trust",
-		    de->de_name);
+		return child_read_text(ip, m, &de->de_bundle, TRUST_LEN,
+		    de->de_name, refusal, sizeof(refusal));
 	case FILE_KEY:
 		return child_read_file(ip, m, de->de_files, de->de_name,
 		    refusal, sizeof(refusal));

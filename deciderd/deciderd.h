@@ -46,11 +46,6 @@ struct decider;
 struct program;
 struct stream;
 
-struct text {
-	char	*tx_data;
-	size_t	 tx_len;
-};
-
 TAILQ_HEAD(questions, question);
 
 struct decider {

@@ -81,7 +81,7 @@ cluster_free(struct cluster *kc)
 	secret_free(kc->kc_line);
 	if (kc->kc_server != NULL)
 		https_server_unref(kc->kc_server);
-	free(kc->kc_bundle);
+	free(kc->kc_bundle.tx_data);
 	free(kc->kc_url);
 	free(kc->kc_path);
 	free(kc->kc_space);
@@ -140,8 +140,9 @@ server_set(struct cluster *kc, struct https_server *sv,
 
 	if (kc->kc_insecure)
 		https_server_insecure(sv);
-	else if (kc->kc_bundle != NULL && (tr = https_trust_new(kc->kc_bundle,
-	    kc->kc_bundle_len)) == NULL)
+	else if (kc->kc_bundle.tx_data != NULL &&
+	    (tr = https_trust_new(kc->kc_bundle.tx_data,
+	    kc->kc_bundle.tx_len)) == NULL)
 		return "its authority is not certificates in PEM form";
 	else if (tr != NULL)
 		https_server_trust(sv, tr);

@@ -7,10 +7,7 @@
  * uses, and each file behind the cluster or the pod that it belongs to.
  */
 
-#include <errno.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "credential.h"
 #include "k8sd.h"
@@ -109,27 +106,6 @@ k8sd_parent_conf_cluster(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
-static int
-conf_bundle(struct ipc *ip, struct cluster *kc)
-{
-	int	 fd;
-
-	if (kc->kc_bundle != NULL)
-		return ipc_bad(ip, "trust of \"%s\" twice", kc->kc_name);
-	if ((fd = ipc_take_fd(ip)) == -1)
-		errno = EMFILE;
-	else
-		kc->kc_bundle = child_read_text(fd, TRUST_LEN,
-		    &kc->kc_bundle_len);
-	if (kc->kc_bundle == NULL)
-		snprintf(refusal, sizeof(refusal), "trust file of \"%s\": %s",
-		    kc->kc_name, errno == ENODATA ? "it is empty" :
-		    strerror(errno));
-	if (fd != -1)
-		close(fd);
-	return 0;
-}
-
 int
 k8sd_parent_conf_file(struct ipc *ip, const union msg *m)
 {
@@ -137,12 +113,13 @@ k8sd_parent_conf_file(struct ipc *ip, const union msg *m)
 
 	if (in_pods)
 		return m->conf_file.what == FILE_MERGE ?
-		    pod_conf_file(ip, refusal, sizeof(refusal)) :
+		    pod_conf_file(ip, m, refusal, sizeof(refusal)) :
 		    ipc_bad(ip, "file %u of a pod", m->conf_file.what);
 	if (kc == NULL)
 		return ipc_bad(ip, "a file before any cluster");
 	if (m->conf_file.what == FILE_TRUST)
-		return conf_bundle(ip, kc);
+		return child_read_text(ip, m, &kc->kc_bundle, TRUST_LEN,
+		    kc->kc_name, refusal, sizeof(refusal));
 	return child_read_file(ip, m, kc->kc_files, kc->kc_name, refusal,
 	    sizeof(refusal));
 }

@@ -6,12 +6,10 @@
  * here, in confinement.
  */
 
-#include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cluster.h"
 #include "credential.h"
@@ -259,23 +257,15 @@ k8sd_parent_conf_pod_text(struct ipc *ip, const union msg *m)
 }
 
 int
-pod_conf_file(struct ipc *ip, char *why, size_t size)
+pod_conf_file(struct ipc *ip, const union msg *m, char *why, size_t size)
 {
 	struct pod_conf	*pc = TAILQ_LAST(&candidate, pod_confs);
-	size_t		 len;
-	int		 fd;
+	struct text	 merge = { 0 };
+	int		 rv;
 
 	if (pc == NULL || pc->pc_merge != NULL)
 		return ipc_bad(ip, "a manifest out of place");
-	if ((fd = ipc_take_fd(ip)) == -1)
-		errno = EMFILE;
-	else
-		pc->pc_merge = child_read_text(fd, MERGE_LEN, &len);
-	if (pc->pc_merge == NULL)
-		child_refuse(why, size, "manifest merge file of \"%s\": %s",
-		    pc->pc_name, errno == ENODATA ? "it is empty" :
-		    strerror(errno));
-	if (fd != -1)
-		close(fd);
-	return 0;
+	rv = child_read_text(ip, m, &merge, MERGE_LEN, pc->pc_name, why, size);
+	pc->pc_merge = merge.tx_data;
+	return rv;
 }

@@ -13,6 +13,7 @@
 
 #include <event2/event.h>
 
+#include "child.h"
 #include "cluster.h"
 #include "msg.h"
 #include "opening.h"
@@ -41,8 +42,7 @@ struct cluster {
 	enum cluster_auth	 kc_auth;
 	bool			 kc_insecure;
 	struct secret		*kc_files[FILE_KIND_MAX];
-	char			*kc_bundle;	/* or NULL: trust nobody */
-	size_t			 kc_bundle_len;
+	struct text		 kc_bundle;	/* none: trust nobody */
 	struct https_server	*kc_server;
 
 	/* The line, from when, until when; credential.c renews them. */

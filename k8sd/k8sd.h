@@ -31,7 +31,7 @@ struct pod_conf;
 void	 pods_commit(void);
 void	 pods_abort(void);
 int	 pods_weigh(char *, size_t);
-int	 pod_conf_file(struct ipc *, char *, size_t);
+int	 pod_conf_file(struct ipc *, const union msg *, char *, size_t);
 int	 k8sd_parent_conf_pod(struct ipc *, const union msg *);
 int	 k8sd_parent_conf_pod_text(struct ipc *, const union msg *);
 
