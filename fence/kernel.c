@@ -23,12 +23,15 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "fence.h"
 
 #define BATCH_BYTES	65536		/* our rules take a tenth of it */
 #define SEQ_TABLE	1
+#define DUMP_TRIES	16		/* another may change rules meanwhile */
 #define NEW		(NLM_F_CREATE | NLM_F_EXCL | NLM_F_ACK)
+#define THERE		(NLM_F_CREATE | NLM_F_ACK)
 #define APPEND		(NLM_F_CREATE | NLM_F_APPEND | NLM_F_ACK)
 
 static struct mnl_socket	*nl;
@@ -167,25 +170,33 @@ batch_rule(struct batch *ba, const struct fence *fe,
 	nftnl_rule_free(r);
 }
 
-/* All or nothing.  NULL, or what the kernel did not take and errno. */
+/*
+ * All or nothing.  NULL, or what the kernel did not take and errno.  A table
+ * that may be there or not is made sure of first, so that it can be deleted.
+ */
 const char *
 kernel_load(const struct fence *fe)
 {
 	struct batch	 ba;
-	uint32_t	 failed;
+	uint32_t	 failed, tables;
 	size_t		 i;
 
 	batch_begin(&ba);
+	if (fe->fe_replace) {
+		batch_table(&ba, fe, NFT_MSG_NEWTABLE, THERE);
+		batch_table(&ba, fe, NFT_MSG_DELTABLE, NLM_F_ACK);
+	}
 	batch_table(&ba, fe, NFT_MSG_NEWTABLE, NEW);
+	tables = ba.ba_seq;
 	for (i = 0; i < fe->fe_nchains; i++)
 		batch_chain(&ba, fe, &fe->fe_chains[i]);
 	for (i = 0; i < fe->fe_nrules; i++)
 		batch_rule(&ba, fe, &fe->fe_rules[i]);
 	if ((failed = batch_commit(&ba)) == 0)
 		return NULL;
-	if (failed == SEQ_TABLE)
+	if (failed < tables)
 		return "table";
-	failed -= SEQ_TABLE + 1;
+	failed -= tables;
 	if (failed < fe->fe_nchains)
 		return fe->fe_chains[failed].fc_name;
 	failed -= fe->fe_nchains;
@@ -201,6 +212,59 @@ kernel_unload(const struct fence *fe)
 	batch_table(&ba, fe, NFT_MSG_DELTABLE, NLM_F_ACK);
 	if (batch_commit(&ba) != 0)
 		err(1, "table %s: delete", fe->fe_table);
+}
+
+/* 1 if an object is of our table: whose others are, the caller names. */
+static int
+verify_is_ours(const struct fence *fe, uint32_t family, const char *table)
+{
+	return family == NFPROTO_INET && table != NULL &&
+	    strcmp(table, fe->fe_table) == 0;
+}
+
+static struct nftnl_table *
+read_table(const struct nlmsghdr *nh)
+{
+	struct nftnl_table	*t;
+
+	if ((t = nftnl_table_alloc()) == NULL ||
+	    nftnl_table_nlmsg_parse(nh, t) == -1)
+		err(1, "table as read back");
+	return t;
+}
+
+static int
+find_table(const struct nlmsghdr *nh, void *arg)
+{
+	struct reading		*re = arg;
+	struct nftnl_table	*t = read_table(nh);
+
+	if (verify_is_ours(re->re_fence,
+	    nftnl_table_get_u32(t, NFTNL_TABLE_FAMILY),
+	    nftnl_table_get_str(t, NFTNL_TABLE_NAME)))
+		re->re_next = 1;
+	nftnl_table_free(t);
+	return MNL_CB_OK;
+}
+
+/* Rules of others may mark packets, or redirect them, before ours look. */
+static int
+verify_table(const struct nlmsghdr *nh, void *arg)
+{
+	struct reading		*re = arg;
+	struct nftnl_table	*t = read_table(nh);
+	const char		*name = nftnl_table_get_str(t,
+				    NFTNL_TABLE_NAME);
+
+	if (!verify_is_ours(re->re_fence,
+	    nftnl_table_get_u32(t, NFTNL_TABLE_FAMILY), name))
+		errx(1, "table %s: another's rules are in this namespace",
+		    name == NULL ? "" : name);
+	if (nftnl_table_get_u32(t, NFTNL_TABLE_FLAGS) != 0)
+		errx(1, "table %s: read back as another", name);
+	re->re_next++;
+	nftnl_table_free(t);
+	return MNL_CB_OK;
 }
 
 static int
@@ -247,13 +311,11 @@ verify_rule(const struct nlmsghdr *nh, void *arg)
 	return MNL_CB_OK;
 }
 
-/* Dump all objects of a kind: ours, and no others. */
-static void
-verify_all(const struct fence *fe, uint16_t type, mnl_cb_t cb, size_t count,
-    const char *what)
+/* One dump; -1 if it has to be tried again. */
+static int
+dump_once(uint16_t type, mnl_cb_t cb, struct reading *re, const char *what)
 {
 	char		 buf[MNL_SOCKET_BUFFER_SIZE];
-	struct reading	 re = { fe, 0 };
 	struct nlmsghdr	*nh;
 	int		 n, more;
 
@@ -263,17 +325,57 @@ verify_all(const struct fence *fe, uint16_t type, mnl_cb_t cb, size_t count,
 	do {
 		if ((n = mnl_socket_recvfrom(nl, buf, sizeof(buf))) == -1)
 			err(1, "nfnetlink: receive");
-		if ((more = mnl_cb_run(buf, n, type, mnl_socket_get_portid(nl),
-		    cb, &re)) == -1)
+		more = mnl_cb_run(buf, n, type, mnl_socket_get_portid(nl), cb,
+		    re);
+		if (more == -1 && errno == EINTR)
+			return -1;
+		if (more == -1)
 			err(1, "%s: read back", what);
 	} while (more > MNL_CB_STOP);
-	if (re.re_next != count)
-		errx(1, "%zu %s, read back %zu", count, what, re.re_next);
+	return 0;
 }
 
+/*
+ * All objects of a kind, in every table: how many the callback has taken.  Of
+ * a dump that was overtaken by a change the rest is thrown away.
+ */
+static size_t
+dump(const struct fence *fe, uint16_t type, mnl_cb_t cb, const char *what)
+{
+	struct reading	 re;
+	int		 i;
+
+	for (i = 0; i < DUMP_TRIES; i++) {
+		re = (struct reading){ fe, 0 };
+		if (dump_once(type, cb, &re, what) == 0)
+			return re.re_next;
+		mnl_socket_close(nl);
+		kernel_open();
+	}
+	errx(1, "%s: somebody changes them all the time", what);
+}
+
+int
+kernel_has(const struct fence *fe)
+{
+	return dump(fe, NFT_MSG_GETTABLE, find_table, "tables") != 0;
+}
+
+static void
+verify_all(const struct fence *fe, uint16_t type, mnl_cb_t cb, size_t count,
+    const char *what)
+{
+	size_t	 n = dump(fe, type, cb, what);
+
+	if (n != count)
+		errx(1, "%zu %s, read back %zu", count, what, n);
+}
+
+/* Ours, whole, and no others. */
 void
 kernel_verify(const struct fence *fe)
 {
+	verify_all(fe, NFT_MSG_GETTABLE, verify_table, 1, "table");
 	verify_all(fe, NFT_MSG_GETCHAIN, verify_chain, fe->fe_nchains,
 	    "chains");
 	verify_all(fe, NFT_MSG_GETRULE, verify_rule, fe->fe_nrules, "rules");

@@ -5,7 +5,9 @@
  * and the comparison of a rule with what the kernel says it has.
  */
 
+#include <netinet/icmp6.h>
 #include <netinet/in.h>
+#include <netinet/ip6.h>
 
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
@@ -23,6 +25,12 @@
 
 /* Enough for the headers that make a record. */
 #define LOG_BYTES	256
+
+/* The kernel gives every namespace's loopback this number. */
+#define LOOPBACK_INDEX	1
+
+/* Of what comes from the same link: no router has counted it down. */
+#define NEIGHBOUR_HOPS	255
 
 /* Expressions have no more attributes than fit in libnftnl's set. */
 #define EXPR_ATTRS	32
@@ -103,12 +111,47 @@ rules_loopback6(struct nftnl_rule *r, uint32_t value)
 }
 
 static void
+rules_from_loopback(struct nftnl_rule *r, uint32_t value)
+{
+	static const uint32_t	 ifindex = LOOPBACK_INDEX;
+
+	(void)value;
+	rules_meta(r, NFT_META_IIF);
+	rules_cmp(r, NFT_CMP_EQ, &ifindex, sizeof(ifindex));
+}
+
+static void
+rules_mark(struct nftnl_rule *r, uint32_t value)
+{
+	rules_meta(r, NFT_META_MARK);
+	rules_cmp(r, NFT_CMP_EQ, &value, sizeof(value));
+}
+
+static void
 rules_protocol(struct nftnl_rule *r, uint32_t value)
 {
 	uint8_t	 protocol = value;
 
 	rules_meta(r, NFT_META_L4PROTO);
 	rules_cmp(r, NFT_CMP_EQ, &protocol, sizeof(protocol));
+}
+
+/* RFC 4861, 7.1: anything else is not to be believed. */
+static void
+rules_neighbour(struct nftnl_rule *r, uint32_t value)
+{
+	static const uint8_t	 family = NFPROTO_IPV6, hops = NEIGHBOUR_HOPS;
+	uint8_t			 type = value;
+
+	rules_meta(r, NFT_META_NFPROTO);
+	rules_cmp(r, NFT_CMP_EQ, &family, sizeof(family));
+	rules_protocol(r, IPPROTO_ICMPV6);
+	rules_payload(r, NFT_PAYLOAD_NETWORK_HEADER,
+	    offsetof(struct ip6_hdr, ip6_hlim), sizeof(hops));
+	rules_cmp(r, NFT_CMP_EQ, &hops, sizeof(hops));
+	rules_payload(r, NFT_PAYLOAD_TRANSPORT_HEADER,
+	    offsetof(struct icmp6_hdr, icmp6_type), sizeof(type));
+	rules_cmp(r, NFT_CMP_EQ, &type, sizeof(type));
 }
 
 static void
@@ -214,6 +257,9 @@ rules_accept(struct nftnl_rule *r, uint32_t value)
 static void (*const rules_ops[])(struct nftnl_rule *, uint32_t) = {
 	[OP_LOOPBACK4] = rules_loopback4,
 	[OP_LOOPBACK6] = rules_loopback6,
+	[OP_FROM_LOOPBACK] = rules_from_loopback,
+	[OP_MARK] = rules_mark,
+	[OP_NEIGHBOUR] = rules_neighbour,
 	[OP_PROTOCOL] = rules_protocol,
 	[OP_PORT] = rules_port,
 	[OP_STATE] = rules_state,
@@ -253,7 +299,7 @@ rules_chain(const struct fence *fe, const struct fence_chain *fc)
 	nftnl_chain_set_str(c, NFTNL_CHAIN_TABLE, fe->fe_table);
 	nftnl_chain_set_str(c, NFTNL_CHAIN_NAME, fc->fc_name);
 	nftnl_chain_set_str(c, NFTNL_CHAIN_TYPE, fc->fc_type);
-	nftnl_chain_set_u32(c, NFTNL_CHAIN_HOOKNUM, NF_INET_LOCAL_OUT);
+	nftnl_chain_set_u32(c, NFTNL_CHAIN_HOOKNUM, fc->fc_hook);
 	nftnl_chain_set_s32(c, NFTNL_CHAIN_PRIO, fc->fc_priority);
 	nftnl_chain_set_u32(c, NFTNL_CHAIN_POLICY, fc->fc_policy);
 	return c;
@@ -272,11 +318,11 @@ rules_same_chain(struct nftnl_chain *ours, struct nftnl_chain *theirs)
 	const char		*name;
 	size_t			 i;
 
-	for (i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+	for (i = 0; i < NITEMS(words); i++)
 		if (nftnl_chain_get_u32(ours, words[i]) !=
 		    nftnl_chain_get_u32(theirs, words[i]))
 			return 0;
-	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+	for (i = 0; i < NITEMS(names); i++)
 		if ((name = nftnl_chain_get_str(theirs, names[i])) == NULL ||
 		    strcmp(nftnl_chain_get_str(ours, names[i]), name) != 0)
 			return 0;
