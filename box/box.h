@@ -39,6 +39,7 @@
 			"kernel.apparmor_restrict_unprivileged_userns"
 
 #define BOX_TRUST_DIR	"/etc/egressd-trust"
+#define BOX_POD_TRUST	"/egressd/trust/pod"
 #define BOX_STDIO	3		/* standard input, output and error */
 #define BOX_LIMITS	4		/* limit.c */
 #define BOX_WORK	"/work"		/* of a virtual sandbox */
@@ -207,6 +208,7 @@ struct etc_added {
 };
 
 extern const struct etc_added	 etc_added[ETC_ADDED];
+extern const char *const	 root_bundles[];
 void	 root_trust(const struct box *);
 
 /* env.c */
@@ -232,6 +234,14 @@ int	 home_enter(int, const char *);
 void	 home_prepare(struct box *);
 void	 home_begin(const struct box *);
 void	 home_say_lost(const struct box *);
+
+/* pod.c */
+void	 pod_check_rights(void);
+void	 pod_confine(void);
+
+/* pod_trust.c */
+void	 pod_trust_begin(const char *);
+void	 pod_trust_changed(void);
 
 /* keep.c: egressd-box keep */
 int	 keep_main(int, char **);

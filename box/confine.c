@@ -3,7 +3,8 @@
 /*
  * The command's process runs this just before it becomes the command: what
  * namespaces leave open, because the command shares the caller's process
- * group and terminal, or because they do not cover it.
+ * group and terminal, or because they do not cover it.  In a pod the first
+ * process and the hands take the same filter of system calls (pod.c).
  */
 
 #include <sys/ioctl.h>

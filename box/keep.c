@@ -3,8 +3,9 @@
 /*
  * The first process of a pod's workspace container runs this.  It holds the
  * container while clients come and go (each has hands of its own, started from
- * outside), and is the parent of what their commands leave behind.  It trusts
- * nobody inside: only a signal from outside ends it.
+ * outside), and is the parent of what their commands leave behind.  In a pod
+ * with a gate it lets programs trust the gate, and is confined as they are.  It
+ * trusts nobody inside: only a signal from outside ends it.
  */
 
 #include <sys/wait.h>
@@ -56,6 +57,41 @@ keep_end(const sigset_t *set)
 	}
 }
 
+static void __attribute__((__noreturn__))
+usage(void)
+{
+	fprintf(stderr, "usage: egressd-box keep [-u] [-t directory]\n");
+	exit(BOX_FAILED);
+}
+
+/* A directory that was named has to be there. */
+static const char *
+keep_options(int argc, char **argv, int *ungated)
+{
+	const char	*trust = NULL;
+	int		 ch;
+
+	while ((ch = getopt(argc, argv, "+t:u")) != -1) {
+		switch (ch) {
+		case 't':
+			trust = optarg;
+			break;
+		case 'u':
+			*ungated = 1;
+			break;
+		default:
+			usage();
+		}
+	}
+	if (argc != optind || (*ungated && trust != NULL))
+		usage();
+	if (trust == NULL)
+		return access(BOX_POD_TRUST, F_OK) == 0 ? BOX_POD_TRUST : NULL;
+	if (access(trust, F_OK) == -1)
+		err(BOX_FAILED, "%s", trust);
+	return trust;
+}
+
 /*
  * Any other than the first process would signal all of its user's at the end,
  * and be nobody's parent.
@@ -63,25 +99,32 @@ keep_end(const sigset_t *set)
 int
 keep_main(int argc, char **argv)
 {
+	const char	*trust;
 	siginfo_t	 si;
 	sigset_t	 set;
+	int		 ungated = 0;
 
-	(void)argv;
-	if (argc != 1) {
-		fprintf(stderr, "usage: egressd-box keep\n");
-		return BOX_FAILED;
-	}
+	trust = keep_options(argc, argv, &ungated);
 	if (getpid() != 1)
 		errx(BOX_FAILED, "keep: not the first process of a container");
+	if (!ungated) {
+		pod_check_rights();
+		pod_confine();
+	}
 	sigemptyset(&set);
 	sigaddset(&set, SIGCHLD);
+	sigaddset(&set, SIGIO);
 	sigaddset(&set, SIGTERM);
 	if (sigprocmask(SIG_SETMASK, &set, NULL) == -1)
 		err(BOX_FAILED, "signals");
+	if (!ungated && trust != NULL)
+		pod_trust_begin(trust);
 	for (;;) {
 		keep_reap();
 		if (sigwaitinfo(&set, &si) == -1)
 			continue;
+		if (si.si_signo == SIGIO)
+			pod_trust_changed();
 		if (keep_is_end(&si))
 			break;
 	}

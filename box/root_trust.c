@@ -36,7 +36,7 @@
 			"0123456789+/="
 
 /* Where systems keep the bundle: ours is mounted over what there is. */
-static const char *const bundles[] = {
+const char *const root_bundles[] = {
 	"/etc/ssl/certs/ca-certificates.crt",
 	"/etc/ssl/ca-bundle.pem",
 	"/etc/pki/tls/certs/ca-bundle.crt",
@@ -44,6 +44,7 @@ static const char *const bundles[] = {
 	"/etc/ca-certificates/extracted/tls-ca-bundle.pem",
 	"/usr/lib/ssl/cert.pem",
 	"/usr/share/pki/ca-trust-legacy/ca-bundle.legacy.default.crt",
+	NULL
 };
 
 static const char *const trust_names[TRUST_KIND_MAX] = {
@@ -109,8 +110,8 @@ trust_bundles(void)
 	if ((fd = open(BUNDLE, O_PATH | O_CLOEXEC)) == -1 ||
 	    fstat(fd, &ours) == -1)
 		err(BOX_FAILED, "sandbox: " BUNDLE);
-	for (i = 0; i < NITEMS(bundles); i++) {
-		if ((real = realpath(bundles[i], NULL)) == NULL)
+	for (i = 0; root_bundles[i] != NULL; i++) {
+		if ((real = realpath(root_bundles[i], NULL)) == NULL)
 			continue;
 		if (stat(real, &st) == 0 && (st.st_dev != ours.st_dev ||
 		    st.st_ino != ours.st_ino))

@@ -343,7 +343,7 @@ hands_serve_pair(int in, int out, const struct hands_options *ho)
 static void __attribute__((__noreturn__))
 usage(void)
 {
-	fprintf(stderr, "usage: egressd-box hands [-Fk] [-d directory]\n");
+	fprintf(stderr, "usage: egressd-box hands [-Fku] [-d directory]\n");
 	exit(BOX_FAILED);
 }
 
@@ -352,9 +352,9 @@ hands_main(int argc, char **argv)
 {
 	struct hands_options	 ho = { 0, 0, NULL };
 	const char		*directory = NULL;
-	int			 ch;
+	int			 ch, ungated = 0;
 
-	while ((ch = getopt(argc, argv, "+Fd:k")) != -1) {
+	while ((ch = getopt(argc, argv, "+Fd:ku")) != -1) {
 		switch (ch) {
 		case 'F':
 			ho.ho_forward = 1;
@@ -365,12 +365,17 @@ hands_main(int argc, char **argv)
 		case 'k':
 			ho.ho_leave = 1;
 			break;
+		case 'u':
+			ungated = 1;
+			break;
 		default:
 			usage();
 		}
 	}
 	if (argc != optind)
 		usage();
+	if (ho.ho_leave && !ungated)
+		pod_confine();
 	if (directory != NULL && chdir(directory) == -1)
 		err(BOX_FAILED, "%s", directory);
 	if ((ho.ho_cwd = getcwd(NULL, 0)) == NULL)

@@ -9,7 +9,6 @@ import contextlib
 import os
 import pathlib
 import shutil
-import signal
 import subprocess
 import sys
 import tempfile
@@ -18,67 +17,22 @@ TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "regress" / "lib"))
 from case import Cases, Skip, run  # noqa: E402
 from hands import BOX, WAIT_S, Piped, within  # noqa: E402
+from podlib import CAPS, Container, first_process  # noqa: E402
 from procs import status  # noqa: E402
 
 cases = Cases()
-USER = [] if os.geteuid() == 0 else ["--user", "--map-root-user"]
 BEAT = ("(while :; do echo noise; echo noise >&2; echo x >>beat; "
         "sleep 0.02; done) & echo $! >pid; echo said")
 
 
-class Container:
-    """A pid namespace of which egressd-box keep is the first process."""
-
-    def __init__(self, tmp):
-        self.dir = pathlib.Path(tmp)
-        self.proc = subprocess.Popen(
-            ["unshare", *USER, "--pid", "--fork", "--kill-child",
-             "--mount-proc", str(BOX), "keep"], stderr=subprocess.PIPE,
-            text=True)
-        self.first = None
-        try:
-            within(WAIT_S, self.is_up, "the first process")
-        except AssertionError:
-            self.proc.kill()
-            raise Skip(f"no pid namespace: {self.proc.stderr.read()}") \
-                from None
-
-    def is_up(self):
-        children = self.children(self.proc.pid)
-        if children and status(children[0]).get("Name") == "egressd-box":
-            self.first = children[0]
-        return self.first
-
-    @staticmethod
-    def children(pid):
-        path = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
-        try:
-            return [int(word) for word in path.read_text().split()]
-        except (FileNotFoundError, ProcessLookupError):
-            return []
-
-    def hands(self):
-        """As a pod's exec does it."""
-        return Piped(["nsenter", "-t", str(self.first), "-m", "-p",
-                          *(["-U", "--preserve-credentials"] if USER else []),
-                          str(BOX), "hands", "-k", "-d", str(self.dir)])
-
-    def end(self):
-        """The exit status of the first process, and its last words."""
-        os.kill(self.first, signal.SIGTERM)
-        return self.proc.wait(WAIT_S)
-
-
 @contextlib.contextmanager
-def container():
+def container(*opts, **kwargs):
     with tempfile.TemporaryDirectory(prefix="egressd-pod.") as tmp:
-        pod = Container(tmp)
+        pod = Container(tmp, *opts, **kwargs)
         try:
             yield pod
         finally:
-            pod.proc.kill()
-            pod.proc.wait()
-            pod.proc.stderr.close()
+            pod.close()
 
 
 def size(path):
@@ -140,7 +94,51 @@ def keep_reaps():
 def keep_is_the_first_or_nothing():
     done = run([BOX, "keep"])
     assert done.returncode == 125 and "not the first" in done.stdout, done
-    assert run([BOX, "keep", "x"]).returncode == 125
+    for args in (["x"], ["-x"], ["-u", "-t", "/"], ["-t", "/none"]):
+        assert run([BOX, "keep", *args]).returncode == 125, args
+
+
+# ---- what the runtime leaves open -------------------------------------------
+
+@cases.each(["net_raw", "net_admin", "sys_admin", "sys_module", "sys_rawio"])
+def keep_refuses(cap):
+    """With these a workspace gets round the gate."""
+    done = run(first_process(caps=(*CAPS, cap)), timeout=WAIT_S)
+    if "sh:" in done.stdout or "unshare:" in done.stdout:
+        raise Skip(done.stdout)
+    assert done.returncode == 125, done
+    assert f"capability {cap.upper()}" in done.stdout, done
+    with container("-u", caps=(*CAPS, cap)) as pod:
+        assert pod.end() == 0
+
+
+TRIES = """
+import ctypes, errno, socket
+libc = ctypes.CDLL(None, use_errno=True)
+def make(family):
+    try:
+        socket.socket(family, socket.SOCK_DGRAM).close()
+        return "made"
+    except OSError as e:
+        return errno.errorcode[e.errno]
+libc.syscall(425, 1, None)
+print([make(f) for f in (40, 17, 38, 2, 10, 1)],
+      errno.errorcode[ctypes.get_errno()])
+"""
+
+
+@cases.each(["gated", "ungated"])
+def sockets_of_other_kinds(how):
+    """vsock, packet and algorithm sockets, io_uring: nothing of them is in the
+    fence's sight."""
+    opts = ["-u"] if how == "ungated" else []
+    with container(*opts) as pod, pod.hands(*opts) as hands:
+        said = hands.call("exec", argv=["/usr/bin/python3", "-c", TRIES]).out
+        confined = (b"['EAFNOSUPPORT', 'EAFNOSUPPORT', 'EAFNOSUPPORT', "
+                    b"'made', 'made', 'made'] ENOSYS\n")
+        assert (said == confined) == (how == "gated"), said
+        first = status(pod.first)
+        assert first["NoNewPrivs"] == ("1" if how == "gated" else "0"), first
 
 
 # ---- what commands leave ----------------------------------------------------

@@ -188,7 +188,7 @@ def prepare():
     pki.make(NODE / "pki", NAME, ADDRESS, SERVICE)
     with open(NODE / "images/pause.tar", "wb") as file:
         mkimage.make(file, PAUSE, [f"box={BOX}"],
-                     entrypoint=["/box", "keep"])
+                     entrypoint=["/box", "keep", "-u"])
 
 
 # ---- inside -----------------------------------------------------------------
