@@ -136,28 +136,51 @@ mounts_end(const struct box *bo)
 		}
 }
 
-/* NULL if the block permits it, by the names alone. */
+/*
+ * NULL if the block permits it, by the names alone.  Else *path is the name
+ * that is at fault, or stays as it is.
+ */
 static const char *
-mount_fault(const struct conf_sandbox *sb, const struct mount_spec *ms)
+mount_fault(const struct conf_sandbox *sb, const struct mount_spec *ms,
+    const char **path)
 {
 	const struct conf_mount	*mn;
 	const char		*why;
 
 	if (sb == NULL || TAILQ_EMPTY(&sb->sb_below))
 		return "its sandbox block has no \"mount below\"";
-	if (!exposure_is_plain(ms->ms_source) ||
-	    !exposure_is_plain(ms->ms_target))
-		return "source and target: wanted absolute paths, without . "
-		    "or .. or a slash too many";
+	*path = ms->ms_target;
+	if (strcmp(ms->ms_target, "/") == 0)
+		return "nothing can be mounted on the root itself";
+	if (!exposure_is_plain(ms->ms_target))
+		return "wanted without . or .. or a slash too many";
+	*path = ms->ms_source;
 	if ((why = exposure_why_not(ms->ms_source)) != NULL)
 		return why;
+	if (!exposure_is_plain(ms->ms_source))
+		return "wanted without . or .. or a slash too many";
 	TAILQ_FOREACH(mn, &sb->sb_below, mn_entry)
 		if (exposure_beneath(ms->ms_source, mn->mn_source) &&
 		    (mn->mn_write || !ms->ms_write))
 			return NULL;
-	return ms->ms_write ? "the source is not below a directory that its "
-	    "sandbox block permits to mount read-write" : "the source is not "
-	    "below a directory that its sandbox block permits to mount";
+	return ms->ms_write ? "not below a directory that its sandbox block "
+	    "permits to mount read-write" : "not below a directory that its "
+	    "sandbox block permits to mount";
+}
+
+/* The block does not permit it: the client and the log are told. */
+static void
+mount_deny(const struct mount_spec *ms, const char *path, const char *why)
+{
+	char	 text[PATH_LEN];
+
+	log_info("session %s: user %u may not mount %s on %s: %s",
+	    ms->ms_session, ms->ms_client.pe_uid, ms->ms_source,
+	    ms->ms_target, why);
+	/* A name that is cut short leaves the reason whole. */
+	snprintf(text, sizeof(text), "%.*s%s%s", PATH_LEN / 2,
+	    path != NULL ? path : "", path != NULL ? ": " : "", why);
+	mount_answer(ms->ms_box, ms->ms_cookie, MOUNT_DENIED, text);
 }
 
 /* Until it has handlers of its own, a signal to a child would be told to us. */
@@ -231,15 +254,13 @@ mount_begin(const struct mount_spec *ms)
 {
 	struct timeval			 tv = { TIMEOUT_MS / 1000, 0 };
 	const struct conf_sandbox	*sb;
-	const char			*why;
+	const char			*path = NULL, *why;
 	struct mount			*mo = NULL;
 	int				 errfd;
 
 	sb = conf_sandbox_find(d.d_conf, ms->ms_sandbox);
-	if ((why = mount_fault(sb, ms)) != NULL) {
-		log_info("session %s: user %u may not mount %s: %s",
-		    ms->ms_session, ms->ms_client.pe_uid, ms->ms_source, why);
-		mount_answer(ms->ms_box, ms->ms_cookie, MOUNT_DENIED, why);
+	if ((why = mount_fault(sb, ms, &path)) != NULL) {
+		mount_deny(ms, path, why);
 		return;
 	}
 	if (running == RUNNING_MAX || (mo = mount_new(ms, &errfd)) == NULL) {

@@ -85,6 +85,17 @@ become_client(const struct peer *pe)
 		exec_fail("mount namespace");
 }
 
+/* root has no more rights here than any other owner of files. */
+static void __attribute__((__noreturn__))
+source_fail(const struct mount_spec *ms)
+{
+	if (errno == EACCES && ms->ms_client.pe_uid == 0)
+		exec_say("%s: Permission denied: root, too, mounts only what "
+		    "it could %s as its owner, or what everybody can",
+		    ms->ms_source, ms->ms_write ? "write to" : "read");
+	exec_fail(ms->ms_source);
+}
+
 static int
 open_source(const struct mount_spec *ms)
 {
@@ -102,7 +113,7 @@ open_source(const struct mount_spec *ms)
 		exec_say("%s: a symbolic link stands in it, which is not "
 		    "followed", ms->ms_source);
 	if (fd == -1)
-		exec_fail(ms->ms_source);
+		source_fail(ms);
 	return fd;
 }
 
@@ -115,14 +126,14 @@ check_source(const struct mount_spec *ms, int fd)
 	int		 want = R_OK | (ms->ms_write ? W_OK : 0);
 
 	if (fstat(fd, &st) == -1)
-		exec_fail(ms->ms_source);
+		source_fail(ms);
 	if (!S_ISDIR(st.st_mode) && !S_ISREG(st.st_mode))
 		exec_say("%s: neither a file nor a directory", ms->ms_source);
 	if (S_ISDIR(st.st_mode))
 		want |= X_OK;
 	if (syscall(SYS_faccessat2, fd, "", want,
 	    AT_EMPTY_PATH | AT_EACCESS) == -1)
-		exec_fail(ms->ms_source);
+		source_fail(ms);
 	if ((why = kernelfs_name(fd)) != NULL)
 		exec_say("%s: it is the kernel's (%s)", ms->ms_source, why);
 }

@@ -113,7 +113,8 @@ static const struct member mount_members[] = {
 static void
 mount_start(struct request *rq)
 {
-	request_error(rq, "not_supported", "mount: not from inside");
+	request_error(rq, "not_supported", "only a virtual "
+	    "sandbox takes mounts, and the daemon makes them");
 }
 
 const struct op op_mount = {

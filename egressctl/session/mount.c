@@ -95,9 +95,10 @@ mount_object(const char *arg, int write)
 	char		*source, *path;
 	cJSON		*mount;
 
-	if (colon == NULL || colon == arg)
-		errx(EXIT_USAGE, "-%c %s: wanted a path, : and where it is in "
-		    "the sandbox", write ? 'M' : 'm', arg);
+	if (colon == NULL || colon == arg || colon[1] != '/')
+		errx(EXIT_USAGE, "-%c %s: wanted a path, a colon and an "
+		    "absolute path in the sandbox; -m is read-only and -M "
+		    "read-write", write ? 'M' : 'm', arg);
 	if ((source = strndup(arg, colon - arg)) == NULL ||
 	    (mount = cJSON_CreateObject()) == NULL)
 		err(EXIT_USAGE, NULL);

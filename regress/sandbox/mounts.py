@@ -264,7 +264,7 @@ def targets():
             refused("mount_failed", top / "data", target)
         for target in ("/", "//a", "/a/", "/a//b", "/a/../b", "/..", "/.",
                        "/a/./b", "/a/.."):
-            refused("not_permitted", top / "data", target)
+            refused("not_permitted", top / "data", target, f"{target}: ")
         for target in ("", "a", "./a", "../a"):
             refused("bad_request", top / "data", target)
         same(box.sh("cat /proc/self/mountinfo").count(str(top / "data")), 0)
@@ -315,7 +315,7 @@ def sources():
                        f"{top}/data/../aside", f"{top}/data/", f"{top}//data",
                        f"{top}/./data", f"{top}/data/..", "/", "/etc",
                        "/proc/self/root", f"/proc/self/root{top}/data"):
-            refused("not_permitted", source, "/m")
+            refused("not_permitted", source, "/m", str(source))
         refused("mount_failed", top / "data/link", "/m", "symbolic link")
         refused("mount_failed", top / "data/link/file", "/m", "symbolic link")
         refused("mount_failed", top / "data/none", "/m", "No such file")
@@ -419,6 +419,28 @@ FAILING = {
 }
 
 
+@cases.case
+def which_of_several_fails():
+    answer = daemon.ask("session.start", session_id=MARK, sandbox="mounts",
+                        mounts=[DATA, DATA | {"source": f"{top}/aside"}])
+    assert f"{top}/aside: not below" in answer["error"]["message"], answer
+
+
+@cases.case
+def root_is_told_why():
+    """It has no right that another owner of files would not have."""
+    if not ROOT:
+        raise Skip("only root has rights that it gives up")
+    theirs = top / "out/theirs"
+    theirs.mkdir(mode=0o700)
+    shutil.chown(theirs, "nobody")
+    try:
+        with Session():
+            refused("mount_failed", theirs, "/m", str(theirs), "root, too")
+    finally:
+        theirs.rmdir()
+
+
 @cases.each(tuple(FAILING))
 def starts_that_fail(wish):
     """Then there is no session, and nothing of one."""
@@ -464,8 +486,10 @@ def by_egressctl():
                  done.stderr)
             assert "read-only socket" not in done.stderr, done.stderr
         same(daemon.ctl("mount", MARK, data).returncode, 2)
-        same(daemon.ctl("session", "start", "-m", "x", "mounts").returncode,
-             2)
+        for wrong in ("x", "x:", ":/x", "x:y", "/x:/y:rw"):
+            done = daemon.ctl("session", "start", "-m", wrong, "mounts")
+            same(done.returncode, 2)
+            assert f"-m {wrong}: " in done.stderr, done.stderr
     finally:
         daemon.ask("session.stop", session_id=MARK)
 
@@ -477,8 +501,8 @@ def egressctl_where_it_does_not_work(sandbox):
     try:
         done = daemon.ctl("mount", MARK, str(top / "data"), "/m")
         same(done.returncode, 1)
-        assert ("not_supported" if sandbox == "local" else "mount below") in \
-            done.stderr, done.stderr
+        assert ("only a virtual sandbox" if sandbox == "local" else
+                "mount below") in done.stderr, done.stderr
     finally:
         daemon.ask("session.stop", session_id=MARK)
 
