@@ -109,7 +109,7 @@ const struct option sandbox_table[] = {
 	    RANGE(SEC, 30 * DAY)),
 	KIND(FLAG, "ungated", S_CUSTOM | S_KUBE, SB(sb_ungated)),
 	KIND(HAND, "expose", S_LOCAL),
-	KIND(HAND, "mount", S_VIRTUAL | S_CUSTOM),
+	KIND(HAND, "mount", S_VIRTUAL),
 	KIND(HAND, "mount below", S_VIRTUAL),
 	ROW(VARIABLES, "environment", SB(sb_environment)),
 	ROW(MS, "deadline", SB(sb_deadline), RANGE(SEC, 30 * DAY)),

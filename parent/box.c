@@ -354,7 +354,9 @@ served_ended(void *arg, const char *why)
 	struct served	*sv = arg;
 
 	if (why != NULL)
-		log_info("a program of a custom sandbox: %s", why);
+		log_info("session %s: its program: %s", sv->sv_box != NULL &&
+		    sv->sv_box->bo_session != NULL ?
+		    sv->sv_box->bo_session->se_name : "-", why);
 	if (sv->sv_box != NULL) {
 		TAILQ_REMOVE(&sv->sv_box->bo_served, sv, sv_entry);
 		sv->sv_box->bo_nserved--;
@@ -375,6 +377,8 @@ box_serve_custom(struct box *bo, const struct conf_sandbox *sb, int fd,
 		.ps_role = ROLE_BOX, .ps_name = box_log_name(bo),
 		.ps_uid = sb->sb_user_caller ? bo->bo_spec.bs_uid : 0,
 		.ps_cgroup = bo->bo_cgroup, .ps_launcher = d.d_launcher,
+		.ps_session = bo->bo_session->se_name,
+		.ps_variables = &sb->sb_environment,
 	};
 	struct served		*sv;
 	int			 flags;

@@ -200,8 +200,9 @@ find_cwd(const struct box_spec *bs, const struct conf_sandbox *sb,
 			    "nor the configuration names one");
 		if (bs->bs_uid != pw->pw_uid ||
 		    (d.d_privileged && !sb->sb_user_caller))
-			exec_say("sandbox %s: it has no cwd that %s could be "
-			    "below", sb != NULL ? sb->sb_name : "", cwd);
+			exec_say("sandbox %s: its block has no cwd, nor "
+			    "\"user caller\": it cannot run in %s",
+			    sb != NULL ? sb->sb_name : "", cwd);
 	}
 	return cwd;
 }

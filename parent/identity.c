@@ -158,8 +158,8 @@ identity_sandboxes(const struct config *conf, struct conf_errors *errs)
 			continue;
 		if (sb->sb_user == NULL)
 			conf_errors_add(errs, sb->sb_pos, "sandbox \"%s\": "
-			    "user is required as the daemon runs as root",
-			    sb->sb_name);
+			    "user is required as the daemon runs as root: "
+			    "user \"name\", or user caller", sb->sb_name);
 		else if ((why = sandbox_user_error(conf, sb->sb_user)) != NULL)
 			conf_errors_add(errs, sb->sb_pos, "sandbox \"%s\": "
 			    "user \"%s\": %s", sb->sb_name, sb->sb_user, why);

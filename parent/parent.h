@@ -156,7 +156,9 @@ struct program_spec {
 	const struct conf_words	*ps_command;
 	const char		*ps_user;	/* NULL: that of the role */
 	uid_t			 ps_uid;	/* without a name: this one */
-	const struct conf_words	*ps_environment; /* or NULL: PATH alone */
+	const struct conf_words	*ps_environment; /* or NULL: PATH, and */
+	const char		*ps_session;	/* its session, or NULL, and */
+	const struct conf_pairs	*ps_variables;	/* more, or NULL */
 	enum role		 ps_role;	/* which asked for it */
 	const char		*ps_name;	/* in the log */
 	const struct cgroup	*ps_cgroup;	/* to be in, or NULL */

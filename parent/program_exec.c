@@ -29,6 +29,7 @@
 #include "parent.h"
 
 #define WORDS_MAX	64	/* of a command */
+#define ENVIRONMENT_MAX	258	/* 256 of a block, and two of our own */
 #define FILES_SOFT	1024	/* that programs expect */
 #define PLUGIN_PATH	"/usr/local/bin:/usr/bin:/bin"
 
@@ -133,6 +134,30 @@ exec_environment(const struct program_spec *ps, char **envp)
 	envp[n] = NULL;
 }
 
+/*
+ * PATH, and for a custom sandbox which session it is and what its block says.
+ * Nothing that a client says: no sandbox holds the program.
+ */
+static void
+exec_plain_environment(const struct program_spec *ps, char **envp)
+{
+	const struct conf_pair	*pr;
+	size_t			 n = 0;
+
+	if (ps->ps_session != NULL && asprintf(&envp[n++],
+	    "EGRESSD_SESSION=%s", ps->ps_session) == -1)
+		exec_fail("environment");
+	if (ps->ps_variables != NULL)
+		TAILQ_FOREACH(pr, ps->ps_variables, pr_entry)
+			if (n == ENVIRONMENT_MAX || asprintf(&envp[n++],
+			    "%s=%s", pr->pr_key, pr->pr_value) == -1)
+				exec_fail("environment");
+	/* Of two the first counts. */
+	if ((envp[n++] = strdup("PATH=/usr/bin:/bin")) == NULL)
+		exec_fail("environment");
+	envp[n] = NULL;
+}
+
 /* Looking up a user may take a while, and the parent must not wait. */
 static const struct passwd *
 exec_user(const struct program_spec *ps)
@@ -222,9 +247,8 @@ exec_descriptors(int channel, int errfd)
 void
 program_exec(const struct program_spec *ps, int channel, int errfd)
 {
-	static char		 path[] = "PATH=/usr/bin:/bin";
 	char			*argv[WORDS_MAX + 1];
-	char			*envp[WORDS_MAX + 1] = { path, NULL };
+	char			*envp[ENVIRONMENT_MAX + 2];
 	const struct conf_word	*wd;
 	size_t			 n = 0;
 
@@ -239,6 +263,7 @@ program_exec(const struct program_spec *ps, int channel, int errfd)
 	argv[n] = NULL;
 	exec_limits();
 	umask(077);
+	exec_plain_environment(ps, envp);
 	if (ps->ps_launcher != NULL)
 		exec_launch(ps, argv, envp);
 	exec_become(ps);

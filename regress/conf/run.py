@@ -149,7 +149,8 @@ def sandbox_users(tmp):
     """Root lends no sandbox its own identity, nor that of its children."""
     block = 'uids 60000 - 65535\npolicy "p" {{ }}\nsandbox "s" {} {{ ' \
         'policy "p" {} }}\n'
-    required = "user is required as the daemon runs as root"
+    required = 'user is required as the daemon runs as root: user "name", ' \
+        "or user caller"
     path = f"{tmp}/user.conf"
     for kind, user, why in (
             ("local", "", required),
