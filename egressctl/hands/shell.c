@@ -4,6 +4,8 @@
  * egressctl: a shell in a sandbox, on this terminal.
  */
 
+#include <unistd.h>
+
 #include "hands.h"
 
 static struct {
@@ -15,14 +17,18 @@ static const struct token t_shell[] = {
 	{ 0 }
 };
 
-/* The one that the sandbox names, if it has that. */
+/*
+ * The one that the sandbox names, if it has that.  Input that ends is no
+ * terminal: a shell on one that nobody types at would wait for ever.
+ */
 static int
 shell_run(const struct invocation *in)
 {
-	static const struct order	order = {
+	struct order	order = {
 		.or_command = "for s in \"$SHELL\" /bin/bash /bin/sh; do "
 		    "test -x \"$s\" && exec \"$s\"; done",
-		.or_tty = 1,
+		.or_stdin = 1,
+		.or_tty = isatty(STDIN_FILENO),
 	};
 
 	return process_run(in, options.session, &order);
