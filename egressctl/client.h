@@ -22,6 +22,7 @@ struct command;
 struct client {
 	int		 cl_fd;
 	int		 cl_own;	/* of a daemon that we have started */
+	int		 cl_answered;	/* at least once */
 	const char	*cl_path;
 	char		*cl_buf;
 	size_t		 cl_size;	/* allocated */

@@ -30,10 +30,14 @@ usage(FILE *fp)
 }
 
 static void __attribute__((__noreturn__))
-usage_short(void)
+usage_short(const struct command *command)
 {
-	fputs("usage: egressctl [-hjV] [-f file] [-s socket] command "
-	    "[argument ...]\n", stderr);
+	if (command != NULL && command->co_synopsis != NULL)
+		fprintf(stderr, "usage: egressctl %s\n",
+		    command->co_synopsis);
+	else
+		fputs("usage: egressctl [-hjV] [-f file] [-s socket] command "
+		    "[argument ...]\n", stderr);
 	exit(EXIT_USAGE);
 }
 
@@ -58,7 +62,7 @@ take_option(struct invocation *in, int ch)
 		puts("egressctl " EGRESSD_VERSION);
 		exit(output_finish(0));
 	case '?':
-		usage_short();
+		usage_short(in->in_command);
 	default:
 		in->in_command->co_option(ch, optarg);
 	}
@@ -77,9 +81,16 @@ parse_options(struct invocation *in, int argc, char *argv[])
 
 	if (in->in_command != NULL && in->in_command->co_options != NULL)
 		strlcat(set, in->in_command->co_options, sizeof(set));
-	while (optind < argc && strcmp(argv[optind], "--") != 0 &&
-	    (ch = getopt(argc, argv, set)) != -1)
+	while (optind < argc && strcmp(argv[optind], "--") != 0) {
+		if (strncmp(argv[optind], "--", 2) == 0) {
+			fprintf(stderr, "egressctl: unknown option %s\n",
+			    argv[optind]);
+			usage_short(in->in_command);
+		}
+		if ((ch = getopt(argc, argv, set)) == -1)
+			break;
 		take_option(in, ch);
+	}
 	if (optind == argc || strcmp(argv[optind], "--") != 0)
 		return 0;
 	optind++;

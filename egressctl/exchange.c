@@ -74,6 +74,7 @@ receive_line(struct client *cl, char **line, int timeout)
 
 	switch (client_line(cl, line, &len, timeout)) {
 	case CLIENT_LINE:
+		cl->cl_answered = 1;
 		break;
 	case CLIENT_HUNG_UP:
 		explain_hung_up(cl);

@@ -28,7 +28,7 @@ static const struct {
 	    "\"egressctl pending\" lists what still waits", "" },
 	{ CODE_SESSION_EXISTS, "give the session another name with -n",
 	    "" },
-	{ CODE_START_FAILED, "egressd's log says why", "" },
+	{ CODE_START_FAILED, "egressd's log may say more", "" },
 	{ CODE_UNKNOWN_POLICY, "name one of these with -p", "" },
 	{ CODE_NOT_PERMITTED, "a read-only socket serves status and events "
 	    "only; use -s to name the other one", "read-only socket" },
@@ -106,6 +106,10 @@ explain_hung_up(const struct client *cl)
 	}
 	if (access(cl->cl_path, F_OK) == -1 && errno == ENOENT) {
 		warnx("egressd hung up without an answer: it is stopping");
+		return;
+	}
+	if (cl->cl_answered) {
+		explain_stopped();
 		return;
 	}
 	warnx("egressd hung up without an answer: it does so to a client "

@@ -23,28 +23,31 @@ static struct {
 static void __attribute__((__noreturn__))
 usage(void)
 {
-	fputs("usage: egressctl exec [-ijT] [-e name=value] [-s socket] "
+	fputs("usage: egressctl exec [-ijT] [-e name[=value]] [-s socket] "
 	    "[-t time]\n\t[-w directory] session -- command "
 	    "[argument ...]\n", stderr);
 	exit(EXIT_NO_RUN);
 }
 
-/* The value may be a secret: it is never shown. */
+/* The value may be a secret: it is never shown.  NAME alone is ours. */
 static void
 take_variable(const char *arg)
 {
 	size_t		 len = strcspn(arg, "=");
-	char		*name;
-	const char	*why;
+	char		*name, *whole;
+	const char	*value, *why;
 
-	if (arg[len] == '\0')
-		errx(EXIT_NO_RUN, "-e %s: wanted NAME=value", arg);
 	if ((name = strndup(arg, len)) == NULL)
 		err(EXIT_NO_RUN, NULL);
 	if ((why = name_variable_error(name)) != NULL)
 		errx(EXIT_NO_RUN, "-e %s: %s", name, why);
+	value = arg[len] == '=' ? arg + len + 1 : getenv(name);
+	if (value == NULL)
+		errx(EXIT_NO_RUN, "-e %s: there is no such variable", name);
+	if (asprintf(&whole, "%s=%s", name, value) == -1)
+		err(EXIT_NO_RUN, NULL);
 	free(name);
-	list_add(&options.env, arg);
+	list_add(&options.env, whole);
 }
 
 static void

@@ -364,6 +364,34 @@ announce(const struct invocation *in, uint16_t port)
 	fflush(stdout);
 }
 
+/* Said now, and not to whoever connects. */
+static int
+is_permitted(const struct invocation *in)
+{
+	static const char	 message[] = "this sandbox does not forward: "
+	    "its block has to say \"forward yes\"";
+	cJSON			*json, *error;
+	char			*line;
+
+	if (link_can(fw.task.ta_link, "forward"))
+		return 1;
+	fw.task.ta_status = EXIT_REFUSED;
+	if (in->in_output != &output_json) {
+		warnx("forward: %s (denied)", message);
+		return 0;
+	}
+	json = output_object();
+	error = cJSON_AddObjectToObject(json, "error");
+	cJSON_AddStringToObject(error, "code", "denied");
+	cJSON_AddStringToObject(error, "message", message);
+	if ((line = cJSON_PrintUnformatted(json)) == NULL)
+		err(EXIT_NO_DAEMON, NULL);
+	in->in_output->ou_refusal(in->in_command, line, json);
+	free(line);
+	cJSON_Delete(json);
+	return 0;
+}
+
 /* Until it is interrupted, or the sandbox has ended. */
 static int
 forward_run(const struct invocation *in)
@@ -375,6 +403,8 @@ forward_run(const struct invocation *in)
 		fw.tunnels[i].tn_fd = -1;
 	if (task_open(&fw.task, in, options.session) == -1)
 		return fw.task.ta_status;
+	if (!is_permitted(in))
+		return task_close(&fw.task);
 	announce(in, listen_here(here));
 	while (link_error(fw.task.ta_link) == NULL && fw.task.ta_status == 0)
 		forward_wait();

@@ -48,6 +48,8 @@ take_option(struct invocation *in, int ch)
 {
 	switch (ch) {
 	case 'm':
+		if (access(optarg, F_OK) == -1)
+			err(EXIT_USAGE, "--allow-mount %s", optarg);
 		list_add(&options.mounts, optarg);
 		break;
 	case 'p':
@@ -99,7 +101,10 @@ start_request(void)
 	cJSON	*request = exchange_request("session.start");
 	char	 cwd[PATH_MAX];
 
-	if (realpath(options.directory == NULL ? "." : options.directory,
+	/* In memory there are directories that this machine has not. */
+	if (options.directory != NULL && *options.directory == '/')
+		strlcpy(cwd, options.directory, sizeof(cwd));
+	else if (realpath(options.directory == NULL ? "." : options.directory,
 	    cwd) == NULL)
 		err(EXIT_NO_DAEMON, "%s", options.directory == NULL ?
 		    "working directory" : options.directory);
@@ -131,15 +136,17 @@ start_answer(struct server *sv, char **line)
 static int
 session_start(struct server *sv, const struct invocation *in)
 {
+	struct command	 start = *in->in_command;
 	cJSON		*answer;
 	const char	*id;
 	char		*line;
 	int		 status = EXIT_NO_DAEMON;
 
+	start.co_op = "session.start";
 	if ((answer = start_answer(sv, &line)) == NULL)
 		return status;
 	if (json_get(json_get(answer, "error"), "message") != NULL) {
-		in->in_output->ou_refusal(in->in_command, line, answer);
+		in->in_output->ou_refusal(&start, line, answer);
 		status = EXIT_REFUSED;
 	} else if ((id = json_string(answer, "session_id")) == NULL)
 		warnx("%s: the answer has no session_id",

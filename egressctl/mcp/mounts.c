@@ -7,6 +7,7 @@
  * sandbox are egressd's to make; in a custom one the program may.
  */
 
+#include <err.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -28,6 +29,9 @@ mounts_look(struct server *sv)
 	cJSON_AddStringToObject(request, "session_id", sv->sv_session);
 	answer = exchange_ask(&sv->sv_control, request, -1, &line);
 	sv->sv_mountable = cJSON_IsTrue(json_get(answer, "mountable"));
+	if (!sv->sv_mountable)
+		warnx("--allow-mount: the session %s takes no mounts, so there "
+		    "is no tool for it", sv->sv_session);
 	cJSON_Delete(answer);
 }
 

@@ -139,6 +139,27 @@ start_put(const cJSON *answer)
 	fflush(stdout);
 }
 
+/* Whoever asks for more than the session has must not think that it is so. */
+static void
+warn_existed(const cJSON *answer)
+{
+	char	 unheard[64] = "";
+
+	if (!cJSON_IsTrue(json_get(answer, "existed")))
+		return;
+	if (options.variables.li_count != 0)
+		strlcat(unheard, ", -e", sizeof(unheard));
+	if (options.mounts != NULL)
+		strlcat(unheard, ", -m or -M", sizeof(unheard));
+	if (options.deadline != 0)
+		strlcat(unheard, ", -t", sizeof(unheard));
+	if (options.cwd != NULL)
+		strlcat(unheard, ", -w", sizeof(unheard));
+	if (*unheard != '\0')
+		warnx("the session was there already, and stays as it is: "
+		    "without effect: %s", unheard + 2);
+}
+
 /* The session is over when we are; or the other way round. */
 static int
 wait_for_end(struct client *cl, const char *name)
@@ -183,6 +204,7 @@ start_run(const struct invocation *in)
 	} else if (answer != NULL) {
 		in->in_output->ou_answer(in->in_command, line, answer);
 		fflush(stdout);
+		warn_existed(answer);
 		name = json_string(answer, "session_id");
 		status = options.session_id != NULL || name == NULL ? 0 :
 		    wait_for_end(&cl, name);

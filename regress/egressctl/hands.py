@@ -70,8 +70,8 @@ class Bench:
         return [str(EGRESSCTL), "-s", self.daemon.path, *words]
 
     def start(self, *words, **options):
-        return Started(self.argv(*words), env=ENV, cwd=self.here, **{
-            "stdin": subprocess.PIPE, "stdout": subprocess.PIPE,
+        return Started(self.argv(*words), cwd=self.here, **{
+            "env": ENV, "stdin": subprocess.PIPE, "stdout": subprocess.PIPE,
             "stderr": subprocess.PIPE, **options})
 
     def raw(self, *words, stdin=b"", **options):
@@ -180,6 +180,10 @@ def exec_options():
         assert b.exec("sh", "-c", 'pwd; echo "$A-$B"', options=[
             "-w", "d", "-e", "A=1 2", "-e", "B="]) == (
                 0, f"{b.work}/d\n1 2-\n", "")
+        # A name alone has the value that it has here.
+        assert b.exec("sh", "-c", 'echo "$LANG"', options=["-e", "LANG"],
+                      env=ENV | {"LANG": "from here"}) == (
+                          0, "from here\n", "")
         # Between the session and the command, too.
         assert b.run("exec", SESSION, "-w", "d", "pwd") == (
             0, f"{b.work}/d\n", "")
@@ -284,6 +288,17 @@ def shell():
         t.until("30 100")
         t.type("exit 5\r")
         assert t.wait() == 5 and t.restored()
+
+
+@cases.case
+def shell_without_a_terminal():
+    """A script, or nothing at all; either has an end."""
+    with Bench() as b:
+        code, out, _ = b.run("shell", SESSION, stdin=b"echo $((6 * 7))\n"
+                             b"tty; exit 5\n")
+        assert (code, out) == (5, "42\nnot a tty\n"), (code, out)
+        code, out, _ = b.run("shell", SESSION, stdin=b"")
+        assert (code, out) == (0, ""), (code, out)
 
 
 @cases.case
@@ -715,10 +730,12 @@ def forward_refused():
             b.daemon.boxes[-1].kill()
             assert p.wait(LIMIT) == 3
             assert b"the sandbox hung up" in p.stderr.read()
-    with Bench() as b, forwarding(b, port) as (p, here):
-        through(here, b"")
-        assert p.wait(LIMIT) == 1
-        assert b"(denied)" in p.stderr.read()
+    # Where it is not permitted, nobody is let connect in vain.
+    with Bench() as b:
+        code, out, err = b.run("forward", SESSION, f"0:{port}")
+        assert (code, out) == (1, "") and "forward yes" in err, (out, err)
+        code, out, _ = b.run("-j", "forward", SESSION, f"0:{port}")
+        assert code == 1 and json.loads(out)["error"]["code"] == "denied", out
 
 
 @cases.each(["0", "x", "1:0", "70000", ":80", "80:", "1:2:3", "-1:80"])

@@ -227,6 +227,9 @@ def unknown_word_is_escaped(b):
 @case
 def unknown_option(b):
     want(b.run("-x", "status"), 2, "", said("usage: "))
+    want(b.run("mount", "-x"), 2, "", said("usage: egressctl mount "))
+    want(b.run("session", "start", "--wrong"), 2, "",
+         said("unknown option --wrong\nusage: egressctl session start "))
 
 
 @case
@@ -495,6 +498,18 @@ def hung_up_before_an_answer(b):
     with b.daemon(greet=b"") as daemon:
         want(b.run("-s", daemon.path, "status"), 3, "",
              said("hung up without an answer"))
+
+
+@case
+def hung_up_after_an_answer(b):
+    """The daemon ends while a session is waited for: nobody was refused."""
+    def script(connection, line):
+        if b"session.wait" in line:
+            return False
+        connection.sendall(encode({"id": 1, "ok": True, "session_id": "s"}))
+        return True
+    want(b.ask(script, "session", "start"), 3, "s\n",
+         said("it has stopped or restarted"))
 
 
 @case

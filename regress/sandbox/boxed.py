@@ -30,6 +30,8 @@ sandbox "echo" custom "/bin/cat" {{ policy "one" {USER} ungated
 sandbox "other" custom "/bin/cat" {{ policy "one" {USER} ungated }}
 sandbox "false" custom "/bin/false" {{ policy "one" {USER} ungated }}
 sandbox "none" custom "/nonexistent/program" {{ policy "one" {USER} ungated }}
+sandbox "says" custom "/usr/bin/env" {{ policy "one" {USER} ungated
+	environment {{ FROM "the block", PATH "/nowhere" }} }}
 """
 
 daemon = Daemon(CONF)
@@ -280,6 +282,35 @@ def by_egressctl():
     out = daemon.ctl("session", "stop", "ctl")
     same(out.returncode, 1)
     assert "no session ctl" in out.stderr, out
+
+
+@cases.case
+def one_that_is_there_stays_as_it_is():
+    """Who asks for more is told that it was in vain."""
+    more = ["-e", "A=b", "-t", "1m", "-w", "/"]
+    try:
+        for words, wanted in ((more, ""), ([], ""), (more, "-e, -t, -w")):
+            out = daemon.ctl("session", "start", "-n", "again", *words,
+                             "echo")
+            same((out.returncode, out.stdout), (0, "again\n"))
+            assert wanted in out.stderr and bool(wanted) == bool(
+                out.stderr), out
+    finally:
+        daemon.ctl("session", "stop", "again")
+
+
+@cases.case
+def what_a_program_is_told():
+    """Its session and what the block says, nothing of a client's."""
+    with connect() as client:
+        client.ask("session.start", session_id="told 1", sandbox="says",
+                   env={"LD_PRELOAD": "/x", "FROM": "a client"})
+        with Attached("told 1") as wire:
+            have = wire.sock.makefile().read().splitlines()
+        client.ask("session.stop", session_id="told 1")
+    same(have[:3], ["EGRESSD_SESSION=told 1", "FROM=the block",
+                    "PATH=/nowhere"])
+    assert not any("client" in h or "PRELOAD" in h for h in have), have
 
 
 @cases.case

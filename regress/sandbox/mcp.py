@@ -119,9 +119,32 @@ def a_session_that_is_there():
 @cases.case
 def a_session_that_is_not():
     started()
-    for words in (["nobody-s"], ["--sandbox", "nonsense"]):
+    for words, op in ((["nobody-s"], "session.attach"),
+                      (["--sandbox", "nonsense"], "session.start")):
         done = run(argv(*words))
         same(done.returncode, 1, done.stdout)
+        assert op in done.stdout, done.stdout
+
+
+@cases.case
+def a_directory_that_only_the_sandbox_has():
+    started()
+    client = Client(argv("--sandbox", "virtual", "-w", "/only/in/there"),
+                    VERSION)
+    same(values(client.call("exec", command="pwd"))["stdout"],
+         "/only/in/there\n")
+    same(client.end(), 0)
+
+
+@cases.case
+def mounts_of_nothing():
+    started()
+    done = run(argv("--allow-mount", f"{top}/none", "--sandbox", "virtual"))
+    same(done.returncode, 2)
+    assert f"--allow-mount {top}/none: No such file" in done.stdout
+    done = run(argv("--allow-mount", str(top), "--sandbox", "virtual"))
+    same(done.returncode, 0)
+    assert "takes no mounts" in done.stdout, done.stdout
 
 
 def tools(client):
