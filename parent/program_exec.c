@@ -143,17 +143,19 @@ exec_plain_environment(const struct program_spec *ps, char **envp)
 {
 	const struct conf_pair	*pr;
 	size_t			 n = 0;
+	bool			 has_path = false;
 
 	if (ps->ps_session != NULL && asprintf(&envp[n++],
 	    "EGRESSD_SESSION=%s", ps->ps_session) == -1)
 		exec_fail("environment");
 	if (ps->ps_variables != NULL)
-		TAILQ_FOREACH(pr, ps->ps_variables, pr_entry)
+		TAILQ_FOREACH(pr, ps->ps_variables, pr_entry) {
+			has_path |= strcmp(pr->pr_key, "PATH") == 0;
 			if (n == ENVIRONMENT_MAX || asprintf(&envp[n++],
 			    "%s=%s", pr->pr_key, pr->pr_value) == -1)
 				exec_fail("environment");
-	/* Of two the first counts. */
-	if ((envp[n++] = strdup("PATH=/usr/bin:/bin")) == NULL)
+		}
+	if (!has_path && (envp[n++] = strdup("PATH=/usr/bin:/bin")) == NULL)
 		exec_fail("environment");
 	envp[n] = NULL;
 }

@@ -278,6 +278,9 @@ link_read(struct link *lk)
 	} else if (n == 0 || errno == ECONNRESET)
 		link_fail(lk, lk->lk_in_len > 0 ?
 		    "the sandbox hung up in the middle of a frame" :
+		    lk->lk_hello == NULL ? "the sandbox hung up before it "
+		    "said anything: it ends, could not serve, or serves 32 "
+		    "clients already" :
 		    "the sandbox hung up: it has ended, or was stopped");
 	else if (errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK)
 		link_fail(lk, "receive: %s", strerror(errno));

@@ -93,7 +93,7 @@ def breach(b, *words, status=3, says=BREACH, **options):
 # ---- the greeting ----------------------------------------------------------
 
 GREETINGS = {
-    "none": (b"", "the sandbox hung up"),
+    "none": (b"", "serves 32 clients already"),
     "of version 2": (frame(0, RESULT, {**HELLO, "protocol": 2}),
                      "speaks version 2 of the protocol, egressctl version 1"),
     "of no version": (frame(0, RESULT, {"cwd": "/", "operations": []}),

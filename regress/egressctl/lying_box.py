@@ -20,7 +20,7 @@ HEAD = struct.Struct(">IIB3s")
 FRAME_MAX = 65536
 WINDOW = 262144
 HELLO = {"protocol": 1, "version": "0.1", "cwd": "/work",
-         "operations": ["read", "write", "exec"],
+         "operations": ["read", "write", "exec", "forward"],
          "limits": {"requests": 64, "frame": 65536, "credit": 262144}}
 
 
