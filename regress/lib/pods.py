@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: ISC
 
-"""Pods as backends of the conformance cases: made by the tests themselves and
-reached by an exec each, with no egressd on the way; or sessions of a daemon."""
+"""Sessions in pods of a real cluster, by a daemon of the tests; also as
+backends of the conformance cases."""
 
 import atexit
+import contextlib
 import functools
 import os
 import re
+import subprocess
 import time
 import uuid
 
@@ -14,38 +16,15 @@ import images
 from backends import Attached, Backend
 from case import Skip
 from daemon import Daemon
-from hands import TOP, WAIT_S, Hands
+from hands import TOP, HandsError, within
 from kube import Kube
 
 VERSION = re.search(r"^VERSION =\t(\S+)", (TOP / "GNUmakefile").read_text(),
                     re.M)[1]
 BOX_IMAGE = os.environ.get("K8S_BOX_IMAGE", f"localhost/egressd:{VERSION}")
 CWD = "/workspace"
-BIN = "/egressd/bin"
 START_S = 180       # a pod's, on a busy machine
-
-
-def manifest(name, kind):
-    """A pod of this image, and box in it."""
-    return {
-        "apiVersion": "v1", "kind": "Pod", "metadata": {"name": name},
-        "spec": {
-            "restartPolicy": "Always", "automountServiceAccountToken": False,
-            "enableServiceLinks": False, "terminationGracePeriodSeconds": 5,
-            "volumes": [{"name": "box", "emptyDir": {}},
-                        {"name": "workspace", "emptyDir": {}}],
-            "initContainers": [{
-                "name": "box", "image": BOX_IMAGE,
-                "command": ["egressd-box", "install", BIN],
-                "volumeMounts": [{"name": "box", "mountPath": BIN}]}],
-            "containers": [{
-                "name": "workspace", "image": images.name(kind),
-                "command": [f"{BIN}/egressd-box", "keep"], "workingDir": CWD,
-                "volumeMounts": [
-                    {"name": "box", "mountPath": BIN, "readOnly": True},
-                    {"name": "workspace", "mountPath": CWD}],
-                "securityContext": {"capabilities": {
-                    "drop": ["NET_RAW"]}}}]}}
+AGAIN_S = 120       # for the cluster to be itself again
 
 
 def is_ready(pod):
@@ -67,93 +46,102 @@ def cluster():
     return kube
 
 
-@functools.cache
-def pod(kind):
-    """The name of a pod of this image, for all cases of a file."""
-    kube = cluster()
-    path = f"/api/v1/namespaces/{kube.space}/pods"
-    kube.create(path, manifest(kind, kind))
-    kube.until(path, kind, is_ready)
-    return kind
+def block(name, image, more=""):
+    """A sandbox of pods."""
+    return f"""sandbox "{name}" kubernetes {{
+        policy "none" ungated cluster "test" image "{image}"
+        box-image "{BOX_IMAGE}" {more} }}"""
 
 
-class Streamed(Hands):
-    """A connection to hands that an exec has started."""
-
-    def __init__(self, kube, name):
-        self.stream = kube.exec(kube.space, name, "workspace", [
-            f"{BIN}/egressd-box", "hands", "-k", "-d", CWD])
-        end = self.stream.ours.fileno()
-        try:
-            super().__init__(end, end)
-        except BaseException:
-            self.stream.close()
-            print(f"hands in {name}: {self.stream.status} "
-                  f"{self.stream.stderr.decode(errors='replace')}")
-            raise
-
-    def hang_up(self):
-        self.stream.close()
-
-    def close(self):
-        """v4 cannot end standard input: the end of the connection is told to
-        the hands, and nothing of theirs to us."""
-        begun = time.monotonic()
-        code = self.stream.close()
-        if hasattr(self, "reader"):
-            self.reader.join(max(1, WAIT_S - (time.monotonic() - begun)))
-        return code or 0
-
-
-class Pod(Backend):
-    """A pod by a raw exec."""
-
-    kind = None
-
-    def __init__(self):
-        self.pod = pod(self.kind)
-
-    def connect(self):
-        return Streamed(cluster(), self.pod)
-
-    def end(self):
-        pass
-
-
-class PodRoot(Pod):
-    name, kind = "pod-by-exec-root", "root"
-
-
-class PodUser(Pod):
-    name, kind = "pod-by-exec-user", "user"
-
-
-class PodBare(Pod):
-    name, kind, shell = "pod-by-exec-no-shell", "bare", False
-
-
-# ---- by egressd -------------------------------------------------------------
-
-def block(kind):
-    return f"""sandbox "pod-{kind}" kubernetes {{
-        policy "none" ungated cluster "test" image "{images.name(kind)}"
-        box-image "{BOX_IMAGE}" delete on stop yes }}"""
+def conf(*blocks):
+    """A configuration that has them, in the cluster of the tests."""
+    return f"""
+        policy "none" {{ }}
+        cluster "test" {{ kubeconfig "{os.environ['KUBECONFIG']}"
+            namespace "{cluster().space}" }}
+        {" ".join(blocks)}"""
 
 
 @functools.cache
 def clustered():
     """A daemon that makes pods, for all cases of a file."""
-    kube = cluster()
-    daemon = Daemon(f"""
-        policy "none" {{ }}
-        cluster "test" {{ kubeconfig "{os.environ['KUBECONFIG']}"
-            namespace "{kube.space}" }}
-        {" ".join(block(kind) for kind in images.USERS)}
-    """)
+    cluster()
+    daemon = Daemon(conf(*(block(f"pod-{kind}", images.name(kind),
+                                 "delete on stop yes")
+                           for kind in images.USERS)))
     atexit.register(daemon.end)
     daemon.start()
     daemon.settle()
     return daemon
+
+
+def start(daemon, name, sandbox, **more):
+    """The answer, of whatever kind; a pod takes its time."""
+    with daemon.client() as client:
+        client.sock.settimeout(START_S)
+        return client.ask("session.start", session_id=name, sandbox=sandbox,
+                          **more)
+
+
+def run(daemon, name, sandbox, **more):
+    """The name of the pod, which runs."""
+    answer = start(daemon, name, sandbox, **more)
+    assert answer.get("ok"), answer
+    return answer["pod"]
+
+
+@contextlib.contextmanager
+def attached(daemon, name):
+    """Hands in a session's pod."""
+    hands = Attached(daemon, name)
+    try:
+        yield hands
+    finally:
+        hands.close()
+
+
+def works_again(daemon, name):
+    """A new client, as soon as the cluster lets it."""
+    def greeted():
+        try:
+            with attached(daemon, name) as hands:
+                return bool(hands.call("stat", path="."))
+        except (OSError, HandsError):
+            return time.sleep(0.5)
+    within(AGAIN_S, greeted, "a connection")
+
+
+def sh(hands, command):
+    answer = hands.call("exec", command=command)
+    assert answer.result == {"exit_code": 0}, answer
+    return answer.out.decode()
+
+
+def size(hands, path):
+    try:
+        return hands.call("stat", path=path).result["size"]
+    except HandsError:
+        return 0
+
+
+def pods_path():
+    return f"/api/v1/namespaces/{cluster().space}/pods"
+
+
+def container(pod):
+    """Of the workspace, as containerd knows it."""
+    found = cluster().get(f"{pods_path()}/{pod}")
+    one = next(c for c in found["status"]["containerStatuses"]
+               if c["name"] == "workspace")
+    return one["containerID"].removeprefix("containerd://")
+
+
+def node(*words):
+    """Do something to the node, where it is the tests' own."""
+    if not os.environ.get("K8S_NODE"):
+        raise Skip("the cluster is not the tests' own")
+    subprocess.run([TOP / "regress" / "k8s" / "cluster", *words], check=True,
+                   stdout=subprocess.DEVNULL)
 
 
 @functools.cache
@@ -161,11 +149,7 @@ def session(kind):
     """The id of a session in a pod of this image, for all cases of a file.
     The pod goes with its namespace."""
     name = f"{cluster().space}-{kind}"
-    with clustered().client() as client:
-        client.sock.settimeout(START_S)
-        answer = client.ask("session.start", session_id=name,
-                            sandbox=f"pod-{kind}")
-    assert answer.get("ok"), answer
+    run(clustered(), name, f"pod-{kind}")
     return name
 
 
@@ -196,5 +180,4 @@ class SessionBare(Session):
     name, kind, shell = "pod-no-shell", "bare", False
 
 
-BY_EXEC = [PodRoot, PodUser, PodBare]
-BY_EGRESSD = [SessionRoot, SessionUser, SessionBare]
+SESSIONS = [SessionRoot, SessionUser, SessionBare]
