@@ -16,11 +16,13 @@
 #include <event2/event.h>
 
 #include "child.h"
+#include "clock.h"
 #include "kpod.h"
 #include "log.h"
 
 #define LEASE_S		30
 #define RENEW_MS	10000
+#define RENEW_SLACK_MS	3000	/* of a follower on a busy machine */
 #define LINGER_MS	5000
 #define LEASES		"/apis/coordination.k8s.io/v1/namespaces/%s/leases"
 
@@ -277,6 +279,50 @@ lease_left(struct kpod *kp, const cJSON *lease)
 	return renewed + s - api_now(kp->kp_cluster);
 }
 
+/* A follower that lives has renewed the Lease since it was seen first. */
+static int
+follower_lives(struct kpod *kp, const cJSON *lease)
+{
+	int64_t	 renewed = kj_time(kj_string(lease, "spec/renewTime"));
+	int64_t	 seen = kp->kp_renewed_s;
+
+	if (seen == 0)
+		kp->kp_renewed_s = renewed;
+	return seen != 0 && renewed != seen;
+}
+
+static void
+kpod_refuse_end(struct kpod *kp, const cJSON *lease, int64_t left)
+{
+	kp->kp_created = 0;
+	kpod_fail_end(kp, POD_CODE_FOLLOWED, "pod %s is followed by %.63s; "
+	    "if that one is no more, try again in %lld s", kp->kp_name,
+	    kj_string(lease, "metadata/name"), (long long)left + 1);
+}
+
+/*
+ * The Lease of a follower that has died runs out, so it is looked at again:
+ * after the time in which one that lives renews its own, and at the end.
+ */
+static void
+kpod_wait_follower_end(struct kpod *kp, const cJSON *lease, int64_t left)
+{
+	uint64_t	 now = clock_ms(), ms = (uint64_t)left * 1000 + 1000;
+
+	if (kp->kp_claim_until_ms == 0) {
+		kp->kp_claim_until_ms = now + kp->kp_terms.kt_ready_ms;
+		if (ms > RENEW_MS + RENEW_SLACK_MS)
+			ms = RENEW_MS + RENEW_SLACK_MS;
+	}
+	if (follower_lives(kp, lease) || now + ms > kp->kp_claim_until_ms) {
+		kpod_refuse_end(kp, lease, left);
+		return;
+	}
+	kpod_progress(kp, "waits whether %.63s lives, which follows the pod",
+	    kj_string(lease, "metadata/name"));
+	kpod_timer(kp, ms);
+}
+
 static void
 kpod_lease_seen(void *arg, const struct api_answer *aa)
 {
@@ -286,14 +332,9 @@ kpod_lease_seen(void *arg, const struct api_answer *aa)
 	kp->kp_call = NULL;
 	if (aa->aa_result == API_OK)
 		left = lease_left(kp, aa->aa_json);
-	if (left >= 0) {
-		kp->kp_created = 0;
-		kpod_fail_end(kp, POD_CODE_FOLLOWED,
-		    "pod %s is followed by %.63s; if that one is no more, try "
-		    "again in %lld s", kp->kp_name,
-		    kj_string(aa->aa_json, "metadata/name"),
-		    (long long)left + 1);
-	} else if (aa->aa_result == API_OK || aa->aa_status == 404)
+	if (left >= 0)
+		kpod_wait_follower_end(kp, aa->aa_json, left);
+	else if (aa->aa_result == API_OK || aa->aa_status == 404)
 		kpod_take_over(kp);
 	else
 		kpod_fail_end(kp, kpod_code(aa), "%s", aa->aa_why);

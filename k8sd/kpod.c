@@ -80,11 +80,16 @@ tell_leavers(struct kpod *kp, const char *text)
 	}
 }
 
-static void
-tell_progress(struct kpod *kp, const char *text)
+void
+kpod_progress(struct kpod *kp, const char *fmt, ...)
 {
 	struct kpod_user	*ku, *next;
+	char			 text[STATUS_LEN];
+	va_list			 ap;
 
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
 	if (text[0] == '\0' || strcmp(text, kp->kp_said) == 0)
 		return;
 	strlcpy(kp->kp_said, text, sizeof(kp->kp_said));
@@ -155,6 +160,8 @@ kpod_ready(struct kpod *kp)
 	kpod_beat_begin(kp);
 	kp->kp_created = 0;
 	kp->kp_rounds = 0;
+	kp->kp_renewed_s = 0;
+	kp->kp_claim_until_ms = 0;
 	kpod_timer(kp, 0);
 }
 
@@ -188,7 +195,7 @@ kpod_wait_gone(struct kpod *kp)
 {
 	kp->kp_state = KPOD_LEAVING;
 	kpod_timer(kp, LEAVE_MS);
-	tell_progress(kp, "waits until the last pod of this name is gone");
+	kpod_progress(kp, "waits until the last pod of this name is gone");
 }
 
 /* The API says first why an image is not pulled, then only that it waits. */
@@ -211,7 +218,7 @@ kpod_waits_end(struct kpod *kp, const cJSON *pod, const struct pod_status *ps)
 		kpod_claim(kp, pod);
 		break;
 	case POD_WAITS:
-		tell_progress(kp, ps->ps_text);
+		kpod_progress(kp, "%s", ps->ps_text);
 		strlcpy(kp->kp_fault, ps->ps_fault, sizeof(kp->kp_fault));
 		break;
 	case POD_HOPELESS:
@@ -279,7 +286,7 @@ static void
 kpod_stale_end(struct kpod *kp, const struct pod_status *ps)
 {
 	if (kp->kp_terms.kt_recreate) {
-		tell_progress(kp, "replaces a pod that has ended");
+		kpod_progress(kp, "replaces a pod that has ended");
 		kpod_delete(kp);
 	} else
 		kpod_fail_end(kp, POD_CODE_STALE, "pod %s has ended: %s",
@@ -444,6 +451,8 @@ kpod_on_timer(evutil_socket_t fd, short what, void *arg)
 	(void)fd, (void)what;
 	if (kp->kp_state == KPOD_READY)
 		tell_ready_end(kp);
+	else if (kp->kp_state == KPOD_CLAIM)
+		kpod_look(kp);
 	else if (kp->kp_state == KPOD_WAIT || kp->kp_state == KPOD_LEAVING)
 		kpod_late_end(kp);
 }

@@ -91,6 +91,8 @@ struct kpod {
 	unsigned int		 kp_rounds;
 	uint64_t		 kp_restarts;
 	uint64_t		 kp_term;	/* of its follower */
+	int64_t			 kp_renewed_s;	/* its Lease, as first seen */
+	uint64_t		 kp_claim_until_ms;
 	char			 kp_said[STATUS_LEN];	/* progress */
 	char			 kp_fault[STATUS_LEN];	/* last, or "" */
 };
@@ -120,6 +122,7 @@ void	 kpod_fail_end(struct kpod *, const char *, const char *, ...)
 void	 kpod_gone_end(struct kpod *);
 void	 kpod_ready(struct kpod *);
 void	 kpod_timer(struct kpod *, uint64_t);
+void	 kpod_progress(struct kpod *, const char *, ...) LOG_FORMAT(2, 3);
 
 /* ---- kpod_calls.c ---- */
 

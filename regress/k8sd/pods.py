@@ -513,6 +513,23 @@ def another_host_takes_over_from_the_dead():
 
 
 @cases.case
+def a_dead_host_is_waited_out():
+    """Its Lease has some seconds left, and nobody renews it."""
+    kube = Kube()
+    first = Driver(kube.url)
+    first.ready()
+    first.kill()
+    name = kube.get(S)["metadata"]["annotations"]["egressd.io/follower"]
+    kube.change(name, lambda le: le["spec"].update(
+        renewTime=stamp(kube.now() - 28)[:-1] + ".000000Z"), kind="leases")
+    with Driver(kube.url) as second:
+        second.ready()
+        assert any(name in text for text in second.progress()), \
+            second.progress()
+    assert kube.get(S)["metadata"]["annotations"]["egressd.io/term"] == "2"
+
+
+@cases.case
 def of_two_hosts_one_is_refused():
     """The pod has changed since it was seen: look again."""
     kube = Kube()
