@@ -22,7 +22,9 @@
 	R("", "pods", "exec", "get") \
 	R("", "pods", "exec", "create") \
 	R("", "pods", "log", "get") \
+	R("", "events", "", "list") \
 	R("coordination.k8s.io", "leases", "", "get") \
+	R("coordination.k8s.io", "leases", "", "list") \
 	R("coordination.k8s.io", "leases", "", "create") \
 	R("coordination.k8s.io", "leases", "", "patch") \
 	R("coordination.k8s.io", "leases", "", "delete")

@@ -32,6 +32,7 @@ struct keeper {
 	char			*ke_namespace;
 	unsigned int		 ke_refs;
 	struct api_call		*ke_call;
+	struct sweep		*ke_sweep;	/* or NULL: not yet */
 	struct event		 ke_timer;
 	int			 ke_made;
 	int			 ke_leaves;	/* the Lease is deleted */
@@ -82,6 +83,7 @@ keeper_free(struct keeper *ke)
 {
 	LIST_REMOVE(ke, ke_entry);
 	api_cancel(ke->ke_call);
+	sweep_cancel(ke->ke_sweep);
 	event_del(&ke->ke_timer);
 	cluster_unref(ke->ke_cluster);
 	free(ke->ke_namespace);
@@ -103,6 +105,9 @@ keeper_asked(void *arg, const struct api_answer *aa)
 	    "AlreadyExists") == 0) {
 		ke->ke_made = 1;
 		ke->ke_said = 0;
+		if (ke->ke_sweep == NULL)
+			ke->ke_sweep = sweep_begin(ke->ke_cluster,
+			    ke->ke_namespace);
 	} else if (aa->aa_status == 404)
 		ke->ke_made = 0;
 	else if (ke->ke_said++ == 0)

@@ -37,6 +37,7 @@ kpod_free(struct kpod *kp)
 {
 	LIST_REMOVE(kp, kp_entry);
 	api_cancel(kp->kp_call);
+	api_cancel(kp->kp_events_call);
 	kpod_beat_end(kp);
 	watch_end(kp->kp_watcher);
 	keeper_leave(kp->kp_keeper);
@@ -337,7 +338,7 @@ kpod_judge_end(struct kpod *kp, const cJSON *pod)
 		    why);
 	else {
 		kp->kp_state = KPOD_WAIT;
-		kpod_timer(kp, kp->kp_terms.kt_ready_ms);
+		kpod_events_begin(kp);
 		kpod_waits_end(kp, pod, &ps);
 	}
 }
@@ -424,23 +425,23 @@ kpod_heard(void *arg, enum watch_kind kind, const cJSON *pod,
 		kpod_fail_end(kp, POD_CODE_REFUSED, "%s", why);
 }
 
-static void
+/* What the pod's status says is newer than any Event. */
+void
 kpod_late_end(struct kpod *kp)
 {
+	const char	*why = kp->kp_fault[0] != '\0' ? kp->kp_fault :
+	    kp->kp_event;
+
 	if (kp->kp_state == KPOD_LEAVING)
 		kpod_fail_end(kp, POD_CODE_DELETE_LATE,
 		    "pod %s is still there after %d s", kp->kp_name,
 		    LEAVE_MS / 1000);
-	else if (kp->kp_fault[0] != '\0')
-		kpod_fail_end(kp, POD_CODE_FAILED,
-		    "pod %s is not ready after %llu s: %s", kp->kp_name,
-		    (unsigned long long)kp->kp_terms.kt_ready_ms / 1000,
-		    kp->kp_fault);
 	else
-		kpod_fail_end(kp, POD_CODE_READY_LATE,
-		    "pod %s is not ready after %llu s: %s", kp->kp_name,
+		kpod_fail_end(kp, why[0] != '\0' ? POD_CODE_FAILED :
+		    POD_CODE_READY_LATE, "pod %s is not ready after %llu s: "
+		    "%s", kp->kp_name,
 		    (unsigned long long)kp->kp_terms.kt_ready_ms / 1000,
-		    kp->kp_said);
+		    why[0] != '\0' ? why : kp->kp_said);
 }
 
 static void
@@ -453,7 +454,9 @@ kpod_on_timer(evutil_socket_t fd, short what, void *arg)
 		tell_ready_end(kp);
 	else if (kp->kp_state == KPOD_CLAIM)
 		kpod_look(kp);
-	else if (kp->kp_state == KPOD_WAIT || kp->kp_state == KPOD_LEAVING)
+	else if (kp->kp_state == KPOD_WAIT)
+		kpod_events_ask(kp);
+	else if (kp->kp_state == KPOD_LEAVING)
 		kpod_late_end(kp);
 }
 

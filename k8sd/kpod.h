@@ -78,6 +78,7 @@ struct kpod {
 	struct kpod_users	 kp_leavers;	/* until it is deleted */
 	struct api_call		*kp_call;
 	struct api_call		*kp_beat_call;
+	struct api_call		*kp_events_call;
 	struct watcher		*kp_watcher;
 	struct keeper		*kp_keeper;	/* of our Lease */
 	struct event		 kp_timer;
@@ -95,6 +96,9 @@ struct kpod {
 	uint64_t		 kp_claim_until_ms;
 	char			 kp_said[STATUS_LEN];	/* progress */
 	char			 kp_fault[STATUS_LEN];	/* last, or "" */
+	char			 kp_event[STATUS_LEN];	/* a warning, or "" */
+	uint64_t		 kp_wait_until_ms;
+	uint64_t		 kp_events_ms;	/* until they are asked for */
 };
 
 /*
@@ -121,6 +125,7 @@ void	 kpod_fail_end(struct kpod *, const char *, const char *, ...)
 	    LOG_FORMAT(3, 4);
 void	 kpod_gone_end(struct kpod *);
 void	 kpod_ready(struct kpod *);
+void	 kpod_late_end(struct kpod *);
 void	 kpod_timer(struct kpod *, uint64_t);
 void	 kpod_progress(struct kpod *, const char *, ...) LOG_FORMAT(2, 3);
 
@@ -135,6 +140,18 @@ void	 kpod_beat_end(struct kpod *);
 void	 kpod_path(const char *, const char *, const char *, char *, size_t);
 char	*kpod_delete_body(const char *, const char *);
 char	*kpod_beat_body(struct cluster *, const char *);
+
+/* ---- kpod_events.c: why a pod does not start ---- */
+
+void	 kpod_events_begin(struct kpod *);
+void	 kpod_events_ask(struct kpod *);
+
+/* ---- sweep.c: Leases of hosts that died ---- */
+
+struct sweep;
+
+struct sweep	*sweep_begin(struct cluster *, const char *);
+void	 sweep_cancel(struct sweep *);
 
 /* ---- follow.c: which control host follows a pod ---- */
 

@@ -184,7 +184,8 @@ def rights_are_checked():
         items, over = one.ask("check")
     assert over["text"] == "v1.20.2-standin", over
     assert [i[0] for i in items if i[2] == "not"] == [
-        f"{verb} leases" for verb in ("get", "create", "patch", "delete")]
+        "list events", *(f"{verb} leases" for verb in (
+            "get", "list", "create", "patch", "delete"))]
 
 
 # ---- watches ----

@@ -236,6 +236,53 @@ def never_ready():
         kube.wait(lambda: not kube.objects.get(("default", "pods", S)))
 
 
+def event(kube, uid, reason, message, kind="Warning", age=0):
+    kube.plant({"metadata": {"name": f"{S}.{reason}"}, "type": kind,
+                "involvedObject": {"name": S, "uid": uid}, "reason": reason,
+                "message": message, "lastTimestamp": stamp(
+                    kube.now() - age)}, kind="events")
+
+
+@cases.case
+def events_say_why():
+    """What is in no status; and not what was said of an earlier pod."""
+    kube = Kube()
+
+    def tell(pod):
+        uid = pod["metadata"]["uid"]
+        event(kube, uid, "Scheduled", "on a node", "Normal", 5)
+        event(kube, uid, "FailedMount", "claim \"x\" not found")
+        event(kube, "another", "FailedSomething", "else")
+    kube.on_create = tell
+    with Driver(kube.url, ready_ms=500) as one:
+        text = one.fails("pod_failed")
+        assert 'FailedMount: claim "x" not found' in text, text
+        kube.wait(lambda: not kube.objects.get(("default", "pods", S)))
+
+
+@cases.case
+def the_last_event_is_no_warning():
+    kube = Kube()
+
+    def tell(pod):
+        uid = pod["metadata"]["uid"]
+        event(kube, uid, "FailedMount", "not yet", age=5)
+        event(kube, uid, "Pulling", "the image", "Normal")
+    kube.on_create = tell
+    with Driver(kube.url, ready_ms=500) as one:
+        text = one.fails("ready_timeout")
+    assert "Pulling: the image" in text, text
+
+
+@cases.case
+def no_right_to_read_events():
+    kube = Kube()
+    kube.on_create = kube.stay
+    kube.fault(9, Refusal(403, "Forbidden", "no"), "GET", "/events")
+    with Driver(kube.url, ready_ms=500) as one:
+        one.fails("ready_timeout")
+
+
 @cases.each(["Evicted", "DeadlineExceeded"])
 def ends_with_its_reason(reason):
     kube = Kube()
@@ -527,6 +574,23 @@ def a_dead_host_is_waited_out():
         assert any(name in text for text in second.progress()), \
             second.progress()
     assert kube.get(S)["metadata"]["annotations"]["egressd.io/term"] == "2"
+
+
+@cases.case
+def leases_of_the_dead_are_swept():
+    kube = Kube()
+    marks = {"app.kubernetes.io/managed-by": "egressd",
+             "egressd.io/owner": "egressd"}
+    for name, labels, age in (("old", marks, 3600), ("young", marks, 60),
+                              ("theirs", {}, 3600)):
+        kube.plant({"metadata": {"name": name, "labels": labels}, "spec": {
+            "renewTime": stamp(kube.now() - age)[:-1] + ".000000Z",
+            "leaseDurationSeconds": 30}}, kind="leases")
+    with Driver(kube.url) as one:
+        one.ready()
+        kube.wait(lambda: ("default", "leases", "old") not in kube.objects)
+        assert kube.count("DELETE") == 1
+    assert {"young", "theirs"} <= set(kube.names("leases"))
 
 
 @cases.case

@@ -19,8 +19,8 @@ import urllib.parse
 import uuid
 
 PATH = re.compile(r"^/(?:api/v1|apis/coordination\.k8s\.io/v1)/namespaces/"
-                  r"([^/]+)/(pods|leases)(?:/([^/]+))?(?:/([^/]+))?$")
-KINDS = {"pods": "Pod", "leases": "Lease"}
+                  r"([^/]+)/(pods|leases|events)(?:/([^/]+))?(?:/([^/]+))?$")
+KINDS = {"pods": "Pod", "leases": "Lease", "events": "Event"}
 
 
 def stamp(seconds):
@@ -288,9 +288,13 @@ class Kube:
     def selected(self, namespace, kind, query):
         wanted = dict(one.split("=") for one in
                       query.get("labelSelector", "").split(",") if one)
+        about = dict(one.split("=") for one in
+                     query.get("fieldSelector", "").split(",") if one)
         return [copy.deepcopy(thing) for key, thing in
                 sorted(self.objects.items()) if key[:2] == (namespace, kind)
-                and self.matches(thing, wanted)]
+                and self.matches(thing, wanted)
+                and about.get("involvedObject.name") in (
+                    None, thing.get("involvedObject", {}).get("name"))]
 
     @staticmethod
     def matches(thing, wanted):
