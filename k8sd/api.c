@@ -132,8 +132,9 @@ static void
 call_queue(struct api_call *ac)
 {
 	ac->ac_resting = 0;
-	timer_set(ac, time_left(ac));
-	meter_enter(ac->ac_meter, &ac->ac_entry);
+	if (ac->ac_until_ms != 0)
+		timer_set(ac, time_left(ac));
+	meter_enter(ac->ac_meter, &ac->ac_entry, ac->ac_request.ar_urgent);
 }
 
 static void
@@ -357,10 +358,19 @@ call_authorize(struct api_call *ac)
 	cluster_wait(ac->ac_cluster, call_authorized, ac);
 }
 
+/* The time begins with the first turn: there may be thousands of calls. */
 static void
 call_turn(void *arg)
 {
-	call_authorize(arg);
+	struct api_call	*ac = arg;
+
+	if (ac->ac_until_ms == 0) {
+		ac->ac_until_ms = clock_ms() +
+		    (ac->ac_request.ar_timeout_ms != 0 ?
+		    ac->ac_request.ar_timeout_ms : API_TIMEOUT_MS);
+		timer_set(ac, time_left(ac));
+	}
+	call_authorize(ac);
 }
 
 /* ---- how a call begins ---- */
@@ -399,8 +409,6 @@ api_begin(struct cluster *cl, const struct api_request *ar, api_done *done,
 	ac->ac_entry.me_arg = ac;
 	ac->ac_done = done;
 	ac->ac_arg = arg;
-	ac->ac_until_ms = clock_ms() + (ar->ar_timeout_ms != 0 ?
-	    ar->ar_timeout_ms : API_TIMEOUT_MS);
 	event_assign(&ac->ac_timer, child_base, -1, 0, call_on_timer, ac);
 	call_queue(ac);
 	return ac;

@@ -2,8 +2,8 @@
 
 /*
  * k8sd: calls to API servers.  A call waits for its turn (there is a rate for
- * each cluster), for a credential, and if need be between attempts; the time
- * of its request is for all of that together.
+ * each cluster); after that, the time of its request is for all: waiting for a
+ * credential, attempts, and rests between them.
  */
 
 #ifndef API_H
@@ -37,6 +37,7 @@ struct api_request {
 	void		*ar_data_arg;
 	uint64_t	 ar_idle_ms;
 	int		 ar_text;	/* the answer is no JSON */
+	int		 ar_urgent;	/* before all that wait for a turn */
 };
 
 enum api_result {

@@ -81,10 +81,13 @@ meter_find(const char *name)
 }
 
 void
-meter_enter(struct meter *mt, struct meter_entry *me)
+meter_enter(struct meter *mt, struct meter_entry *me, int urgent)
 {
 	me->me_waits = 1;
-	TAILQ_INSERT_TAIL(&mt->mt_waiting, me, me_entry);
+	if (urgent)
+		TAILQ_INSERT_HEAD(&mt->mt_waiting, me, me_entry);
+	else
+		TAILQ_INSERT_TAIL(&mt->mt_waiting, me, me_entry);
 	if (!event_pending(&mt->mt_timer, EV_TIMEOUT, NULL))
 		meter_arm(mt, 0);
 }

@@ -15,8 +15,8 @@
 
 #include <event2/event_struct.h>
 
-#define METER_RATE	20	/* calls in a second, on average */
-#define METER_BURST	40	/* calls at once */
+#define METER_RATE	50	/* calls in a second, on average */
+#define METER_BURST	100	/* calls at once */
 
 /* A call that waits for its turn. */
 struct meter_entry {
@@ -39,7 +39,7 @@ struct meter {
 
 struct meter	*meter_find(const char *);
 /* me_turn is called from the event loop, in the order of arrival. */
-void	 meter_enter(struct meter *, struct meter_entry *);
+void	 meter_enter(struct meter *, struct meter_entry *, int);
 void	 meter_leave(struct meter *, struct meter_entry *);
 void	 meter_clock(struct meter *, int64_t);
 int64_t	 meter_now(const struct meter *);

@@ -150,6 +150,7 @@ keeper_ask(struct keeper *ke)
 	struct api_request	 ar = {
 		.ar_path = path,
 		.ar_resource = "leases",
+		.ar_urgent = 1,		/* or another host believes us dead */
 	};
 
 	snprintf(path, sizeof(path), LEASES "%s%s", ke->ke_namespace,

@@ -153,20 +153,46 @@ def redirects_are_not_followed():
     assert other.calls == []
 
 
-@cases.case
-def calls_have_a_rate():
-    """40 at once, then 20 in a second, whatever sessions want."""
-    kube = Kube()
+def start_many(kube, count):
+    """The most that was waited for one of them, in seconds; the calls."""
     begin = time.monotonic()
     with Driver(kube.url, heartbeat_ms=0) as one:
-        for n in range(60):
+        for n in range(count):
             one.send("start", n + 1, session=f"s{n}")
-        for n in range(60):
+        for _ in range(count):
             assert one.until("ready", "failed")["event"] == "ready"
-    seconds = kube.calls[-1][4] - begin
-    assert len(kube.calls) <= 40 + 20 * seconds + 2, seconds
-    assert kube.count("POST", "/pods") == 60
+        return time.monotonic() - begin, len(kube.calls)
+
+
+@cases.case
+def calls_have_a_rate():
+    """100 at once, then 50 in a second, whatever sessions want."""
+    kube = Kube()
+    seconds, calls = start_many(kube, 150)
+    assert calls <= 100 + 50 * seconds + 2, (seconds, calls)
+    assert kube.count("POST", "/pods") == 150
     assert kube.count("GET", "/pods", watch="1") <= 2
+
+
+@cases.case
+def calls_grow_with_sessions_and_no_faster():
+    """A look and a creation each; the rest is the same for any number."""
+    _, few = start_many(Kube(), 50)
+    _, many = start_many(Kube(), 200)
+    assert many - few <= 2 * 150 + 4, (few, many)
+
+
+@cases.case
+def a_lease_is_not_held_up():
+    """It was renewed, though hundreds of sessions wait for their turn."""
+    kube = Kube()
+    with Driver(kube.url, heartbeat_ms=0) as one:
+        for n in range(400):
+            one.send("start", n + 1, session=f"s{n}")
+        kube.wait(lambda: kube.count("POST", "/leases") == 1)
+        assert kube.count("POST", "/pods") < 100
+        for _ in range(400):
+            assert one.until("ready", "failed")["event"] == "ready"
 
 
 @cases.case

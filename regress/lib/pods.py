@@ -17,12 +17,13 @@ from backends import Attached, Backend
 from case import Skip
 from daemon import Daemon
 from hands import TOP, HandsError, within
-from kube import Kube
+from kube import Kube, KubeError
 
 VERSION = re.search(r"^VERSION =\t(\S+)", (TOP / "GNUmakefile").read_text(),
                     re.M)[1]
 BOX_IMAGE = os.environ.get("K8S_BOX_IMAGE", f"localhost/egressd:{VERSION}")
 CWD = "/workspace"
+MERGE = "application/merge-patch+json"
 START_S = 180       # a pod's, on a busy machine
 AGAIN_S = 120       # for the cluster to be itself again
 
@@ -100,6 +101,32 @@ def attached(daemon, name):
         hands.close()
 
 
+@contextlib.contextmanager
+def daemon(*blocks):
+    """One of these sandboxes, for a case."""
+    cluster()
+    with Daemon(conf(*blocks)) as one:
+        one.settle()
+        yield one
+
+
+def refused(answer, code):
+    """Why."""
+    assert answer.get("error", {}).get("code") == code, answer
+    return answer["error"]["message"]
+
+
+def write(d, name, data):
+    """A file of the session."""
+    with attached(d, name) as hands:
+        hands.call("write", data, path="file")
+
+
+def read(d, name):
+    with attached(d, name) as hands:
+        return hands.call("read", path="file").out
+
+
 def works_again(daemon, name):
     """A new client, as soon as the cluster lets it."""
     def greeted():
@@ -126,6 +153,24 @@ def size(hands, path):
 
 def pods_path():
     return f"/api/v1/namespaces/{cluster().space}/pods"
+
+
+def found(pod):
+    """As the API server has it, or None."""
+    try:
+        return cluster().get(f"{pods_path()}/{pod}")
+    except KubeError as error:
+        assert error.status == 404, error
+        return None
+
+
+def gone(pod):
+    cluster().until(pods_path(), pod, lambda one: one is None)
+
+
+def patch(pod, **meta):
+    cluster().call("PATCH", f"{pods_path()}/{pod}", {"metadata": meta},
+                   kind=MERGE)
 
 
 def container(pod):
