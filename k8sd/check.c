@@ -43,6 +43,7 @@ check_tell(struct pods_job *pj, const char *what, const char *state,
 		.pi_pod = what,
 		.pi_text = text,
 		.pi_state = state,
+		.pi_owner = UINT32_MAX,
 	};
 
 	pj->pj_item(pj->pj_arg, &pi);

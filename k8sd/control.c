@@ -220,7 +220,7 @@ control_item(void *arg, const struct pods_item *pi)
 
 	ipc_send(controld, -1, POD_ITEM, pod_item, .ticket = aq->aq_ticket,
 	    .session = cut(pi->pi_session, SESSION_LEN),
-	    .pod = cut(pi->pi_pod, HOST_LEN), .owner = UINT32_MAX,
+	    .pod = cut(pi->pi_pod, HOST_LEN), .owner = pi->pi_owner,
 	    .state = state_of(aq->aq_what, pi), .age_s = pi->pi_age_s,
 	    .text = cut(pi->pi_text, PATH_LEN));
 }
@@ -310,7 +310,8 @@ k8sd_controld_pod_logs(struct ipc *ip, const union msg *m)
 		.pa_sandbox = ml->sandbox, .pa_session = ml->session,
 		.pa_selector = "",
 		.pa_container = pod_container_name(ml->container),
-		.pa_tail = ml->tail, .pa_fd = ipc_take_fd(ip),
+		.pa_tail = ml->tail, .pa_follow = ml->follow,
+		.pa_fd = ipc_take_fd(ip),
 	};
 	const char			*why = NULL;
 
@@ -322,8 +323,6 @@ k8sd_controld_pod_logs(struct ipc *ip, const union msg *m)
 	}
 	if (!can_wait(pa.pa_fd))
 		why = "the descriptor is no pipe and no socket";
-	else if (ml->follow)
-		why = "a log cannot be followed yet";
 	else if (ml->container == POD_GATE)
 		why = "the gate is not in pods yet";
 	if (why == NULL) {

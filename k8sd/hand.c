@@ -89,10 +89,12 @@ hand_exec_ended(void *arg, const struct exec_end *ee)
 	char		 text[TAIL_LEN];
 
 	ha->ha_exec = NULL;
-	snprintf(text, sizeof(text), "%s", ee->why != NULL &&
-	    ee->why[0] != '\0' ? ee->why : "the connection to the pod ended");
+	snprintf(text, sizeof(text), "%s%s%.200s", ee->why != NULL &&
+	    ee->why[0] != '\0' ? ee->why : "the connection to the pod ended",
+	    ee->stderr_tail != NULL && ee->stderr_tail[0] != '\0' ? ": " : "",
+	    ee->stderr_tail != NULL ? ee->stderr_tail : "");
 	hand_stop(ha);
-	hand_tell_end(ha, -1, text);
+	hand_tell_end(ha, HAND_LOST, text);
 }
 
 static void
@@ -102,21 +104,22 @@ hand_on_timer(evutil_socket_t fd, short what, void *arg)
 
 	(void)fd, (void)what;
 	if (ha->ha_fd == -1) {
-		hand_tell_end(ha, -1, "there is no connection to the pod");
+		hand_tell_end(ha, HAND_LOST,
+		    "there is no connection to the pod");
 		return;
 	}
 	hand_stop(ha);
-	hand_tell_end(ha, -1, "it did not end in time");
+	hand_tell_end(ha, HAND_REFUSED, "it did not end in time");
 }
 
 /* ---- frames ---- */
 
 /* What we send is short, and nothing was sent before that waits. */
 static int
-frame_send(struct hand *ha, int kind, const void *body, size_t len)
+frame_send(int fd, uint32_t number, int kind, const void *body, size_t len)
 {
 	unsigned char	 out[HEADER_LEN + 8192];
-	uint32_t	 n = htobe32((uint32_t)len), id = htobe32(ha->ha_id);
+	uint32_t	 n = htobe32((uint32_t)len), id = htobe32(number);
 
 	if (len > sizeof(out) - HEADER_LEN)
 		return -1;
@@ -125,8 +128,22 @@ frame_send(struct hand *ha, int kind, const void *body, size_t len)
 	memcpy(out + 4, &id, sizeof(id));
 	out[8] = (unsigned char)kind;
 	memcpy(out + HEADER_LEN, body, len);
-	return write(ha->ha_fd, out, HEADER_LEN + len) ==
+	return send(fd, out, HEADER_LEN + len, MSG_DONTWAIT | MSG_NOSIGNAL) ==
 	    (ssize_t)(HEADER_LEN + len) ? 0 : -1;
+}
+
+void
+hand_refuse(int fd, const char *message)
+{
+	cJSON		*error = kj_object(NULL, NULL);
+	char		*body;
+
+	kj_put(error, "code", "gone");
+	kj_put(error, "message", message);
+	body = kj_print(error);
+	(void)frame_send(fd, 0, FRAME_ERROR, body, strlen(body));
+	cJSON_free(body);
+	cJSON_Delete(error);
 }
 
 static void
@@ -154,7 +171,7 @@ frame_over_end(struct hand *ha, int kind, const char *body, size_t len)
 	cJSON		*json = kj_parse(body, len);
 	const cJSON	*code = kj_at(json, "exit_code");
 	char		 text[TAIL_LEN];
-	int		 status = -1;
+	int		 status = HAND_REFUSED;
 
 	if (kind == FRAME_ERROR) {
 		kj_tame(kj_string(json, "message"), SIZE_MAX, text,
@@ -182,7 +199,8 @@ frame_take_end(struct hand *ha, uint32_t id, int kind, const char *body,
 		return;
 	if (kind == FRAME_DATA || kind == FRAME_DATA_ERR) {
 		tail_add(ha, body, len);
-		frame_send(ha, FRAME_CREDIT, &credit, sizeof(credit));
+		frame_send(ha->ha_fd, id, FRAME_CREDIT, &credit,
+		    sizeof(credit));
 	} else if (kind == FRAME_RESULT || kind == FRAME_ERROR)
 		frame_over_end(ha, kind, body, len);
 }
@@ -200,7 +218,7 @@ hand_frame_end(struct hand *ha)
 	len = be32toh(len);
 	if (len > BODY_MAX) {
 		hand_stop(ha);
-		hand_tell_end(ha, -1, "the hands talk nonsense");
+		hand_tell_end(ha, HAND_LOST, "the hands talk nonsense");
 		return;
 	}
 	if (ha->ha_len < HEADER_LEN + len)
@@ -299,7 +317,8 @@ hand_run(struct hand *ha, const char *const *argv, uint64_t timeout_ms)
 	if (ha->ha_fd == -1)
 		tv.tv_sec = 0;
 	else
-		(void)frame_send(ha, FRAME_CALL, body, strlen(body));
+		(void)frame_send(ha->ha_fd, ha->ha_id, FRAME_CALL, body,
+		    strlen(body));
 	if (event_add(&ha->ha_timer, &tv) == -1)
 		fatalx("%s: event_add", __func__);
 	cJSON_free(body);

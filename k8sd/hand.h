@@ -15,7 +15,10 @@
 
 struct hand;
 
-/* Exit code, or -1; the end of what it printed, or why it did not run. */
+/* Not an exit code: refused or out of time; or the hands themselves ended. */
+enum { HAND_REFUSED = -1, HAND_LOST = -2 };
+
+/* Exit code; the end of what it printed, or why it did not run. */
 typedef void	 hand_done(void *, int, const char *);
 
 struct hand	*hand_begin(struct cluster *, const char *, const char *,
@@ -23,5 +26,7 @@ struct hand	*hand_begin(struct cluster *, const char *, const char *,
 /* Not before the last one is done; hand_done() comes from the event loop. */
 void	 hand_run(struct hand *, const char *const *, uint64_t);
 void	 hand_end(struct hand *);
+/* In place of a greeting, to a client that no hands will serve. */
+void	 hand_refuse(int, const char *);
 
 #endif /* HAND_H */

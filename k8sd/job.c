@@ -36,6 +36,8 @@ pods_cancel(struct pods_job *pj)
 		return;
 	api_cancel(pj->pj_call);
 	event_del(&pj->pj_event);
+	if (event_initialized(&pj->pj_gone))
+		event_del(&pj->pj_gone);
 	victims_clear(&pj->pj_victims);
 	if (pj->pj_cluster != NULL)
 		cluster_unref(pj->pj_cluster);
@@ -80,15 +82,23 @@ job_fail_later(struct pods_job *pj, const char *code, const char *what,
 	event_active(&pj->pj_event, EV_TIMEOUT, 0);
 }
 
+/* Who started the session of a pod; UINT32_MAX: it does not say. */
+uint32_t
+job_owner(const cJSON *pod)
+{
+	const char	*bad;
+	uint32_t	 uid;
+
+	uid = (uint32_t)strtonum(kj_annotation(pod, NOTE_UID), 0,
+	    UINT32_MAX - 1, &bad);
+	return bad == NULL ? uid : UINT32_MAX;
+}
+
 /* Whether the pod is of whoever asks. */
 int
 job_may(const struct pods_job *pj, const cJSON *pod)
 {
-	char	 uid[16];
-
-	snprintf(uid, sizeof(uid), "%u", pj->pj_owner);
-	return pj->pj_owner == 0 ||
-	    strcmp(kj_annotation(pod, NOTE_UID), uid) == 0;
+	return pj->pj_owner == 0 || job_owner(pod) == pj->pj_owner;
 }
 
 /* Which cluster and which namespace; -1 if the end is on its way. */

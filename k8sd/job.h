@@ -21,6 +21,7 @@ struct victim {
 	char			*vi_session;
 	char			 vi_state[24];
 	char			 vi_text[STATUS_LEN];
+	uint32_t		 vi_owner;
 	uint64_t		 vi_age_s;
 };
 TAILQ_HEAD(victims, victim);
@@ -32,6 +33,7 @@ struct pods_job {
 	char			 pj_name[POD_NAME_LEN + 1];
 	char			 pj_selector[3 * SELECTOR_LEN + 4];
 	uint32_t		 pj_owner;	/* uid; 0: everybody's */
+	uint32_t		 pj_owns;	/* uid: whose the pod is */
 	uint64_t		 pj_age_s;
 	int			 pj_dry_run;
 	int			 pj_reaps;
@@ -45,9 +47,11 @@ struct pods_job {
 	const char		*pj_code;
 	char			 pj_text[POD_TEXT_LEN];
 	int			 pj_fd;
+	struct event		 pj_gone;	/* logs: the client */
 	char			*pj_log;
 	size_t			 pj_log_len;
 	size_t			 pj_log_done;
+	int			 pj_log_slow;
 	pods_item		*pj_item;
 	pods_done		*pj_done;
 	void			*pj_arg;
@@ -58,6 +62,7 @@ struct pods_job	*job_new(const struct pods_ask *, pods_item *, pods_done *,
 		    void *, int *);
 void	 job_over(struct pods_job *, const char *, const char *);
 void	 job_failed(struct pods_job *, const struct api_answer *);
+uint32_t	 job_owner(const cJSON *);
 int	 job_may(const struct pods_job *, const cJSON *);
 void	 job_call(struct pods_job *, const char *, const char *,
 	    const char *, const char *, const char *, api_done *);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 
 /*
- * k8sd runs this: the log of a container, for a client's descriptor.  The
- * last of it, bounded, is kept until the API server is done, as the client may
- * be slow and the server cannot be held up.
+ * k8sd runs this: the log of a container, for a client's descriptor.  What the
+ * client has not taken yet is kept, up to a bound: the API server cannot be
+ * held up, and a client that follows a log and does not read is given up.
  */
 
 #include <errno.h>
@@ -22,21 +22,42 @@
 #define LOG_LEN		(1024 * 1024)
 #define CLIENT_S	60	/* for a client that does not read */
 
+static void
+logs_end(struct pods_job *pj)
+{
+	if (pj->pj_log_slow)
+		job_over(pj, CODE_TOO_LONG,
+		    "the log came faster than it was read");
+	else
+		job_over(pj, NULL, "");
+}
+
+static void
+logs_arm(struct pods_job *pj)
+{
+	struct timeval	 tv = { CLIENT_S, 0 };
+
+	if (event_add(&pj->pj_event, &tv) == -1)
+		fatalx("%s: event_add", __func__);
+}
+
 static int
 logs_data(void *arg, const char *data, size_t len)
 {
 	struct pods_job	*pj = arg;
-	char		*p;
+	size_t		 left = pj->pj_log_len - pj->pj_log_done;
 
-	if (len > LOG_LEN - pj->pj_log_len)
-		len = LOG_LEN - pj->pj_log_len;
-	if (len == 0)
+	if (len > LOG_LEN - left) {
+		pj->pj_log_slow = 1;
 		return -1;
-	if ((p = realloc(pj->pj_log, pj->pj_log_len + len)) == NULL)
+	}
+	if (pj->pj_log == NULL && (pj->pj_log = malloc(LOG_LEN)) == NULL)
 		fatal("%s", __func__);
-	memcpy(p + pj->pj_log_len, data, len);
-	pj->pj_log = p;
-	pj->pj_log_len += len;
+	memmove(pj->pj_log, pj->pj_log + pj->pj_log_done, left);
+	memcpy(pj->pj_log + left, data, len);
+	pj->pj_log_len = left + len;
+	pj->pj_log_done = 0;
+	logs_arm(pj);
 	return 0;
 }
 
@@ -44,23 +65,30 @@ static void
 logs_on_write(evutil_socket_t fd, short what, void *arg)
 {
 	struct pods_job	*pj = arg;
-	struct timeval	 tv = { CLIENT_S, 0 };
-	ssize_t		 n;
+	ssize_t		 n = 0;
 
-	if (what & EV_TIMEOUT || pj->pj_log_done == pj->pj_log_len) {
-		job_over(pj, NULL, "");
-		return;
-	}
-	n = write(fd, pj->pj_log + pj->pj_log_done,
-	    pj->pj_log_len - pj->pj_log_done);
-	if (n == -1 && errno != EAGAIN && errno != EINTR) {
+	if (pj->pj_log_done < pj->pj_log_len && !(what & EV_TIMEOUT))
+		n = write(fd, pj->pj_log + pj->pj_log_done,
+		    pj->pj_log_len - pj->pj_log_done);
+	if (what & EV_TIMEOUT || (n == -1 && errno != EAGAIN &&
+	    errno != EINTR)) {
 		job_over(pj, NULL, "");
 		return;
 	}
 	if (n > 0)
 		pj->pj_log_done += (size_t)n;
-	if (event_add(&pj->pj_event, &tv) == -1)
-		fatalx("%s: event_add", __func__);
+	if (pj->pj_log_done < pj->pj_log_len)
+		logs_arm(pj);
+	else if (pj->pj_call == NULL)
+		logs_end(pj);
+}
+
+/* A client sends nothing here: whatever there is to read is its end. */
+static void
+logs_on_gone(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what;
+	job_over(arg, NULL, "");
 }
 
 static void
@@ -69,29 +97,45 @@ logs_done(void *arg, const struct api_answer *aa)
 	struct pods_job	*pj = arg;
 
 	pj->pj_call = NULL;
-	if (aa->aa_result != API_OK) {
+	if (aa->aa_result != API_OK)
 		job_failed(pj, aa);
-		return;
-	}
-	event_del(&pj->pj_event);
-	event_assign(&pj->pj_event, child_base, pj->pj_fd, EV_WRITE,
-	    logs_on_write, pj);
-	event_active(&pj->pj_event, 0, 0);
+	else
+		event_active(&pj->pj_event, EV_WRITE, 0);
+}
+
+/* Of lines that were there before, only so many as we keep. */
+static void
+logs_path(const struct pods_job *pj, const struct pods_ask *pa, char *path,
+    size_t size)
+{
+	char	 tail[300], name[200], lines[32] = "";
+
+	if (!names_escape(pa->pa_container[0] != '\0' ? pa->pa_container :
+	    WORKSPACE, name, sizeof(name)))
+		strlcpy(name, WORKSPACE, sizeof(name));
+	if (pa->pa_tail != 0)
+		snprintf(lines, sizeof(lines), "&tailLines=%u", pa->pa_tail);
+	if (pa->pa_follow)
+		snprintf(tail, sizeof(tail), "/log?container=%s&follow=true%s",
+		    name, lines);
+	else
+		snprintf(tail, sizeof(tail),
+		    "/log?container=%s&limitBytes=%d%s", name, LOG_LEN, lines);
+	kpod_path(pj->pj_namespace, pj->pj_name, tail, path, size);
 }
 
 struct pods_job *
 pods_logs(const struct pods_ask *pa, pods_item *item, pods_done *done,
     void *arg)
 {
-	char			 path[API_PATH_LEN], tail[300], name[200];
-	char			 lines[32] = "";
+	char			 path[API_PATH_LEN];
 	struct api_request	 ar = {
 		.ar_method = "GET",
 		.ar_path = path,
 		.ar_verb = "get",
 		.ar_resource = "pods/log",
 		.ar_data = logs_data,
-		.ar_idle_ms = API_TIMEOUT_MS,
+		.ar_idle_ms = pa->pa_follow ? 0 : API_TIMEOUT_MS,
 		.ar_text = 1,
 	};
 	struct pods_job		*pj;
@@ -103,14 +147,14 @@ pods_logs(const struct pods_ask *pa, pods_item *item, pods_done *done,
 		return pj;
 	(void)fcntl(pj->pj_fd, F_SETFL,
 	    fcntl(pj->pj_fd, F_GETFL) | O_NONBLOCK);
-	if (!names_escape(pa->pa_container[0] != '\0' ? pa->pa_container :
-	    WORKSPACE, name, sizeof(name)))
-		strlcpy(name, WORKSPACE, sizeof(name));
-	if (pa->pa_tail != 0)
-		snprintf(lines, sizeof(lines), "&tailLines=%u", pa->pa_tail);
-	snprintf(tail, sizeof(tail), "/log?container=%s&limitBytes=%d%s", name,
-	    LOG_LEN, lines);
-	kpod_path(pj->pj_namespace, pj->pj_name, tail, path, sizeof(path));
+	event_del(&pj->pj_event);
+	event_assign(&pj->pj_event, child_base, pj->pj_fd, EV_WRITE,
+	    logs_on_write, pj);
+	event_assign(&pj->pj_gone, child_base, pj->pj_fd, EV_READ,
+	    logs_on_gone, pj);
+	if (event_add(&pj->pj_gone, NULL) == -1)
+		fatalx("%s: event_add", __func__);
+	logs_path(pj, pa, path, sizeof(path));
 	ar.ar_data_arg = pj;
 	pj->pj_call = api_begin(pj->pj_cluster, &ar, logs_done, pj);
 	return pj;

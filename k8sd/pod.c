@@ -19,6 +19,7 @@
 #include "child.h"
 #include "codes.h"
 #include "exec.h"
+#include "hand.h"
 #include "kpod.h"
 #include "log.h"
 #include "source.h"
@@ -31,6 +32,7 @@ struct attach {
 	struct pod		*at_pod;
 	struct exec		*at_exec;	/* NULL: waits */
 	int			 at_fd;		/* or -1 */
+	struct event		 at_timer;	/* while it waits */
 };
 
 struct pod {
@@ -64,6 +66,7 @@ attach_free(struct attach *at)
 	TAILQ_REMOVE(&at->at_pod->po_attaches, at, at_entry);
 	at->at_pod->po_nattaches--;
 	exec_cancel(at->at_exec);
+	event_del(&at->at_timer);
 	if (at->at_fd != -1)
 		exec_hang_up(at->at_fd);
 	free(at);
@@ -171,8 +174,36 @@ attach_go(struct attach *at)
 	if (po->po_forward)
 		command[5] = "-F";
 	at->at_fd = -1;
+	event_del(&at->at_timer);
 	api_renew(&po->po_cluster);
 	at->at_exec = exec_begin(po->po_cluster, &er, attach_ended, at);
+}
+
+/* Nothing was sent yet: what a client hears first may be that it is late. */
+static void
+attach_late(evutil_socket_t fd, short what, void *arg)
+{
+	struct attach	*at = arg;
+
+	(void)fd, (void)what;
+	log_warnx("pod %s: a client waited for the workspace, which does not "
+	    "come back", at->at_pod->po_name);
+	hand_refuse(at->at_fd, "the workspace does not run");
+	attach_free(at);
+}
+
+/* As long as for a pod that is new. */
+static void
+attach_wait(struct attach *at)
+{
+	uint64_t	 ms = at->at_pod->po_user.ku_kpod->kp_terms.kt_ready_ms;
+	struct timeval	 tv = {
+		.tv_sec = (time_t)(ms / 1000),
+		.tv_usec = (suseconds_t)(ms % 1000 * 1000)
+	};
+
+	if (event_add(&at->at_timer, &tv) == -1)
+		fatalx("%s: event_add", __func__);
 }
 
 void
@@ -191,8 +222,11 @@ pod_attach(struct pod *po, int fd)
 	at->at_fd = fd;
 	TAILQ_INSERT_TAIL(&po->po_attaches, at, at_entry);
 	po->po_nattaches++;
+	event_assign(&at->at_timer, child_base, -1, 0, attach_late, at);
 	if (po->po_user.ku_kpod->kp_runs)
 		attach_go(at);
+	else
+		attach_wait(at);
 }
 
 /* ---- what the pod tells ---- */
@@ -214,19 +248,19 @@ pod_is_ready(struct pod *po)
 }
 
 static void
-pod_sourced(void *arg, const char *why)
+pod_sourced(void *arg, const char *code, const char *why)
 {
 	struct pod	*po = arg;
 	char		 text[POD_TEXT_LEN];
 
 	po->po_source = NULL;
-	if (why == NULL) {
+	if (code == NULL) {
 		pod_is_ready(po);
 		return;
 	}
 	strlcpy(text, why, sizeof(text));
 	kpod_leave(&po->po_user, 0);
-	pod_failed_end(po, POD_CODE_WORKSPACE, text);
+	pod_failed_end(po, code, text);
 }
 
 static void

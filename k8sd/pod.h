@@ -25,7 +25,6 @@
 #define POD_CODE_READY_LATE	CODE_READY_TIMEOUT
 #define POD_CODE_DELETE_LATE	CODE_DELETE_TIMEOUT
 #define POD_CODE_PHASE		CODE_UNEXPECTED_PHASE
-#define POD_CODE_WORKSPACE	CODE_WORKSPACE_SOURCE	/* git says no */
 
 #define POD_NAME_LEN	63	/* a DNS label: also of a Secret */
 #define POD_TEXT_LEN	1024	/* of what callbacks are told */
@@ -89,6 +88,7 @@ struct pods_ask {
 	const char	*pa_container;	/* logs: "": workspace */
 	uint32_t	 pa_owner;	/* uid; 0: everybody's */
 	uint32_t	 pa_tail;	/* logs: lines; 0: all */
+	int		 pa_follow;	/* logs */
 	uint64_t	 pa_age_s;	/* reap */
 	int		 pa_dry_run;	/* reap */
 	int		 pa_fd;		/* logs: taken */
@@ -101,6 +101,7 @@ struct pods_item {
 	const char	*pi_pod;	/* of a check: what was looked at */
 	const char	*pi_text;	/* why, or what is wrong */
 	const char	*pi_state;	/* phase; or ok, not, unknown */
+	uint32_t	 pi_owner;	/* uid; UINT32_MAX: not known */
 	uint64_t	 pi_age_s;	/* since a heartbeat, server's clock */
 };
 

@@ -57,6 +57,7 @@ victim_new(struct pods_job *pj, const cJSON *pod, const struct pod_status *ps)
 	    sizeof(vi->vi_state));
 	strlcpy(vi->vi_text, beat[0] != '\0' && then == 0 ? "bad heartbeat" :
 	    ps->ps_text, sizeof(vi->vi_text));
+	vi->vi_owner = job_owner(pod);
 	vi->vi_age_s = since(pj, then != 0 ? then :
 	    kj_time(kj_string(pod, "metadata/creationTimestamp")));
 	return vi;
@@ -99,6 +100,7 @@ victim_tell(struct pods_job *pj, const struct victim *vi, const char *text)
 		.pi_pod = vi->vi_name,
 		.pi_text = text,
 		.pi_state = vi->vi_state,
+		.pi_owner = vi->vi_owner,
 		.pi_age_s = vi->vi_age_s,
 	};
 

@@ -46,9 +46,9 @@ source_cancel(struct source *so)
 }
 
 static void
-source_over(struct source *so, const char *why)
+source_over(struct source *so, const char *code, const char *why)
 {
-	so->so_done(so->so_arg, why);
+	so->so_done(so->so_arg, code, why);
 	source_cancel(so);
 }
 
@@ -132,14 +132,15 @@ source_fail(struct source *so, int code, const char *text)
 {
 	char	 why[600];
 
-	if (code == -1)
+	if (code < 0)
 		snprintf(why, sizeof(why), "%s: %s", step_name(so->so_step),
 		    text);
 	else
 		snprintf(why, sizeof(why), "%s: exit code %d: %s",
 		    step_name(so->so_step), code, text);
 	hide_credential(so, why);
-	source_over(so, why);
+	source_over(so, code == HAND_LOST ? CODE_REMOTE_ERROR :
+	    CODE_WORKSPACE_SOURCE, why);
 }
 
 static void
@@ -147,7 +148,7 @@ source_ran(void *arg, int code, const char *text)
 {
 	struct source	*so = arg;
 
-	if (code == -1 || code == 126 || code == 127)
+	if (code < 0 || code == 126 || code == 127)
 		source_fail(so, code, text);
 	else if (so->so_step == STEP_LOOK && code != 0)
 		source_step(so, STEP_CLONE);
@@ -160,7 +161,7 @@ source_ran(void *arg, int code, const char *text)
 	else if (so->so_step <= STEP_CLONE && so->so_ref[0] != '\0')
 		source_step(so, STEP_CHECKOUT);
 	else
-		source_over(so, NULL);
+		source_over(so, NULL, "");
 }
 
 struct source *

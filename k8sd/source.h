@@ -13,8 +13,8 @@
 
 struct source;
 
-/* NULL: it is there; else why not. */
-typedef void	 source_done(void *, const char *);
+/* Code NULL: it is there; else why not. */
+typedef void	 source_done(void *, const char *, const char *);
 
 struct source_wish {
 	const char	*sw_namespace;

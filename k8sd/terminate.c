@@ -26,6 +26,7 @@ job_acted(void *arg, const struct api_answer *aa)
 		.pi_pod = pj->pj_name,
 		.pi_text = pj->pj_heartbeat ? "heartbeat" : "deleted",
 		.pi_state = "",
+		.pi_owner = pj->pj_owns,
 	};
 
 	pj->pj_call = NULL;
@@ -58,6 +59,22 @@ job_act(struct pods_job *pj, const cJSON *pod)
 	cJSON_free(body);
 }
 
+/* What has ended, or goes, is not kept alive by a mark. */
+static int
+is_past_help(const struct pods_job *pj, const cJSON *pod, char *text,
+    size_t size)
+{
+	struct pod_status	 ps;
+
+	if (!pj->pj_heartbeat)
+		return 0;
+	status_read(pod, &ps);
+	if (ps.ps_state != POD_HAS_ENDED && ps.ps_state != POD_LEAVES)
+		return 0;
+	snprintf(text, size, "pod %s: %.500s", pj->pj_name, ps.ps_text);
+	return 1;
+}
+
 static void
 job_looked(void *arg, const struct api_answer *aa)
 {
@@ -66,6 +83,7 @@ job_looked(void *arg, const struct api_answer *aa)
 	char		 text[POD_TEXT_LEN];
 
 	pj->pj_call = NULL;
+	pj->pj_owns = job_owner(pod);
 	if (aa->aa_status == 404) {
 		snprintf(text, sizeof(text), "there is no pod %s",
 		    pj->pj_name);
@@ -82,7 +100,9 @@ job_looked(void *arg, const struct api_answer *aa)
 		snprintf(text, sizeof(text), "pod %s is another user's",
 		    pj->pj_name);
 		job_over(pj, CODE_NOT_PERMITTED, text);
-	} else
+	} else if (is_past_help(pj, pod, text, sizeof(text)))
+		job_over(pj, CODE_BAD_HEARTBEAT, text);
+	else
 		job_act(pj, pod);
 }
 

@@ -24,6 +24,7 @@ static struct {
 	const char	*selector;	/* -l, or NULL */
 	unsigned int	 age;		/* -t: s; 0: as the daemon has it */
 	unsigned int	 lines;		/* -n: 0: all */
+	int		 follow;	/* -f */
 	int		 dry_run;	/* -n of reap */
 } options;
 
@@ -108,7 +109,10 @@ logs_option(int ch, const char *arg)
 {
 	char	*end;
 
-	(void)ch;
+	if (ch == 'f') {
+		options.follow = 1;
+		return;
+	}
 	errno = 0;
 	options.lines = (unsigned int)strtoul(arg, &end, 10);
 	if (*arg < '0' || *arg > '9' || *end != '\0' || errno != 0 ||
@@ -127,6 +131,8 @@ logs_request(const struct invocation *in)
 		    options.container);
 	if (options.lines != 0)
 		cJSON_AddNumberToObject(request, "tail", options.lines);
+	if (options.follow)
+		cJSON_AddTrueToObject(request, "follow");
 	return request;
 }
 
@@ -139,12 +145,14 @@ logs_copy(int fd)
 	int	 tty = isatty(STDOUT_FILENO);
 
 	while ((n = read(fd, buf, sizeof(buf))) > 0 ||
-	    (n == -1 && errno == EINTR))
+	    (n == -1 && errno == EINTR)) {
 		if (n > 0 && tty)
 			visible_put_content(stdout, buf, (size_t)n);
 		else if (n > 0)
 			fwrite(buf, 1, (size_t)n, stdout);
-	fflush(stdout);
+		if (fflush(stdout) == EOF)
+			return;
+	}
 }
 
 static int
@@ -248,11 +256,11 @@ const struct command command_heartbeat = {
 
 const struct command command_logs = {
 	.co_name = "logs",
-	.co_synopsis = "logs [-n LINES] SESSION [workspace | gate]",
+	.co_synopsis = "logs [-f] [-n LINES] SESSION [workspace | gate]",
 	.co_help = "show what the containers of a session's pod have printed",
 	.co_tokens = t_logs,
 	.co_run = logs_run,
 	.co_op = "session.logs",
-	.co_options = "n:",
+	.co_options = "fn:",
 	.co_option = logs_option,
 };

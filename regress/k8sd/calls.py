@@ -184,15 +184,20 @@ def calls_grow_with_sessions_and_no_faster():
 
 @cases.case
 def a_lease_is_not_held_up():
-    """It was renewed, though hundreds of sessions wait for their turn."""
+    """It is renewed, though hundreds of sessions wait for their turn."""
     kube = Kube()
+    count = 500
     with Driver(kube.url, heartbeat_ms=0) as one:
-        for n in range(400):
+        for n in range(count):
             one.send("start", n + 1, session=f"s{n}")
-        kube.wait(lambda: kube.count("POST", "/leases") == 1)
-        assert kube.count("POST", "/pods") < 100
-        for _ in range(400):
+        for _ in range(count):
             assert one.until("ready", "failed")["event"] == "ready"
+    calls = [(method, path) for method, path, _, _, _ in kube.calls]
+    renewed = next(n for n, (method, path) in enumerate(calls)
+                   if method == "PATCH" and "/leases/" in path)
+    left = sum(method == "POST" and path.endswith("/pods")
+               for method, path in calls[renewed:])
+    assert left > count / 20, left
 
 
 @cases.case
@@ -418,7 +423,7 @@ def a_clone_that_takes_too_long():
 def no_connection_to_the_pod():
     kube = Kube()
     with Driver(kube.url, git="/nowhere") as one:
-        assert "no exec here" in one.fails("workspace_source")
+        assert "no exec here" in one.fails("remote_error")
 
 
 if __name__ == "__main__":

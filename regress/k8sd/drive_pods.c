@@ -384,6 +384,41 @@ do_start(const cJSON *json, size_t number)
 	free(session);
 }
 
+/* ---- a client's end ---- */
+
+static void
+on_heard(evutil_socket_t fd, short what, void *arg)
+{
+	char	 text[4096];
+	ssize_t	 n = read(fd, text, sizeof(text) - 1), i;
+
+	(void)what;
+	if (n <= 0) {
+		say("closed", (size_t)(uintptr_t)arg, "", "", "");
+		close(fd);
+		return;
+	}
+	for (i = 0; i < n; i++)
+		if (text[i] != '\n' && (text[i] < ' ' || text[i] > '~'))
+			text[i] = '.';
+	text[n] = '\0';
+	say("heard", (size_t)(uintptr_t)arg, "", "", text);
+	event_base_once(child_base, fd, EV_READ, on_heard, arg, NULL);
+}
+
+/* The other end, for pods; what comes out of this one is told. */
+static int
+client_end(size_t number)
+{
+	int	 fds[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) == -1)
+		err(1, "socketpair");
+	event_base_once(child_base, fds[0], EV_READ, on_heard,
+	    (void *)(uintptr_t)number, NULL);
+	return fds[1];
+}
+
 static void
 do_job(const cJSON *json, const char *op, size_t number)
 {
@@ -406,7 +441,8 @@ do_job(const cJSON *json, const char *op, size_t number)
 		.pa_container = "",
 		.pa_age_s = number_of(json, "age_s", PODS_AGE_S),
 		.pa_dry_run = (int)number_of(json, "dry_run", 0),
-		.pa_fd = strcmp(op, "logs") == 0 ? dup(2) : -1,
+		.pa_follow = (int)number_of(json, "follow", 0),
+		.pa_fd = strcmp(op, "logs") == 0 ? client_end(number) : -1,
 	};
 	size_t		 i;
 
@@ -439,7 +475,9 @@ do_line(const char *line)
 	else if (strcmp(op, "forget") == 0 && pods[number] != NULL) {
 		pod_forget(pods[number]);
 		pods[number] = NULL;
-	} else
+	} else if (strcmp(op, "attach") == 0 && pods[number] != NULL)
+		pod_attach(pods[number], client_end(number));
+	else
 		do_job(json, op, number);
 	cJSON_Delete(json);
 }

@@ -332,6 +332,53 @@ def crash_loop_at_the_start():
         assert "Error, exit code 125" in one.fails("pod_failed")
 
 
+@cases.case
+def a_client_does_not_wait_for_ever():
+    """The workspace does not come back."""
+    kube = Kube()
+    with Driver(kube.url, ready_ms=1000) as one:
+        one.ready()
+        kube.status(S, {"phase": "Running", "containerStatuses": [workspace(
+            waiting("CrashLoopBackOff"), 1)]})
+        until = time.monotonic() + 30
+        while time.monotonic() < until:     # until the watch has told it
+            one.send("attach", 1)
+            if "gone" in one.until("heard", "closed")["text"]:
+                break
+        else:
+            raise AssertionError(one.heard[-3:])
+        assert "the workspace does not run" in one.heard[-1]["text"]
+        one.until("closed")
+
+
+# ---- logs ----
+
+@cases.case
+def a_log_is_shown():
+    kube = Kube()
+    kube.print(b"one\n")
+    with Driver(kube.url) as one:
+        one.ready()
+        one.send("logs", 7, session="s")
+        one.until("closed")
+        told = {e["event"]: e["text"] for e in one.heard}
+        assert told["heard"] == "one\n" and told["over"] == "", told
+    path = next(c for c in kube.calls if c[1].endswith("/log"))
+    assert path[2]["container"] == "workspace", path
+
+
+@cases.case
+def a_log_is_followed():
+    kube = Kube()
+    kube.print(b"one\n")
+    with Driver(kube.url) as one:
+        one.ready()
+        one.send("logs", 7, session="s", follow=1)
+        assert one.until("heard")["text"] == "one\n"
+        kube.print(b"two\n")
+        assert one.until("heard")["text"] == "two\n"
+
+
 # ---- stop, share ----
 
 @cases.case
@@ -432,6 +479,21 @@ def no_heartbeat():
         over = one.ask("heartbeat", session="nobody")[1]
         assert over["code"] == "unknown_session", over
     assert kube.count("PATCH", S) == 1
+
+
+@cases.each(["Failed", "Terminating"])
+def a_heartbeat_that_is_too_late(phase):
+    kube = Kube()
+    pod = made(kube)
+    if phase == "Failed":
+        kube.status(S, {"phase": "Failed", "reason": "Evicted"})
+    else:
+        kube.change(S, lambda p: p["metadata"].update(
+            deletionTimestamp=stamp(kube.now())))
+    with Driver(kube.url) as one:
+        over = one.ask("heartbeat", session="s")[1]
+        assert over["code"] == "bad_heartbeat", over
+    assert kube.count("PATCH", S) == 0, pod
 
 
 def pod_like(pod, session, age, **changes):

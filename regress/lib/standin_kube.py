@@ -100,7 +100,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         query = dict(urllib.parse.parse_qsl(url.query))
         try:
             kube.called(self.command, url.path, query, body)
-            if query.get("watch"):
+            if url.path.endswith("/log"):
+                kube.log(self, "follow" in query)
+            elif query.get("watch"):
                 kube.watch(self, url.path, query)
             else:
                 self.send(*kube.answer(self.command, url.path, query, body))
@@ -141,6 +143,7 @@ class Kube:
         self.on_create = self.run
         self.on_delete = self.remove
         self.bookmarks = True
+        self.printed = []       # by any container
         self.watches = []       # sockets of those that are under way
         self.server = Server(("127.0.0.1", 0), Handler)
         self.server.kube = self
@@ -345,6 +348,27 @@ class Kube:
         if kind == "pods":
             self.on_delete(deleted)
         return 200, deleted
+
+    def log(self, handler, follow):
+        handler.send_response(200)
+        handler.send_header("Transfer-Encoding", "chunked")
+        handler.end_headers()
+        sent = 0
+        while True:
+            with self.changed:
+                news, sent = self.printed[sent:], len(self.printed)
+            for data in news:
+                handler.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
+            if not follow:
+                break
+            with self.changed:
+                self.changed.wait_for(lambda: len(self.printed) > sent, 1)
+        handler.wfile.write(b"0\r\n\r\n")
+
+    def print(self, data):
+        with self.changed:
+            self.printed.append(data)
+            self.changed.notify_all()
 
     # ---- watches ----
 
