@@ -3,13 +3,17 @@
 
 """Make a container image, an OCI archive, of single files; no engine needed.
 
-    mkimage.py [-u user] [-w directory] [-e word ...] -o archive name:tag entry ...
+    mkimage.py [-l] [-u user] [-w directory] [-e word ...] -o archive
+        name:tag entry ...
 
 An entry is a path in the image and what is there:
 
     usr/bin/app=FILE        a copy of a file, mode 755 if that can be run
     tmp/                    a directory; tmp/,1777 with another mode
     bin/sh@busybox          a symbolic link
+
+With -l the shared libraries that its programs need are in it, too, as this
+machine has them; /lib leads to /usr/lib as on any Debian.
 
 The same words and files make the same bytes, wherever and whenever: no owner,
 no time and no order of a directory goes in."""
@@ -22,6 +26,7 @@ import os
 import pathlib
 import platform
 import re
+import subprocess
 import sys
 import tarfile
 
@@ -64,6 +69,33 @@ def read_entry(text):
     if not path.endswith("/"):
         raise ValueError(f"{text}: neither a file, a directory nor a link")
     return clean, member(clean, int(mode or "755", 8), tarfile.DIRTYPE), None
+
+
+def needed(path):
+    """Libraries of a program and its loader; none of a static one."""
+    with open(path, "rb") as file:
+        if file.read(4) != b"\x7fELF":
+            return []
+    done = subprocess.run(["ldd", path], stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.DEVNULL, check=False)
+    if "not found" in done.stdout:
+        raise ValueError(f"{path}: {done.stdout}")
+    return re.findall(r"(?:^|=>)\s*(/\S+)", done.stdout, re.M)
+
+
+def with_libraries(entries):
+    """Each where the loader looks for it, below the directory's real name."""
+    found = {}
+    for text in entries:
+        sign = re.match(r"[^=@]*([=@]?)(.*)", text, re.S)
+        for library in needed(sign[2]) if sign[1] == "=" else []:
+            folder, name = os.path.split(library)
+            found[os.path.join(os.path.realpath(folder), name)] = library
+    links = {f"{top}@usr/{top}" for top in ("lib", "lib64")
+             if any(path.startswith(f"/usr/{top}/") for path in found)}
+    return [*entries, *sorted(links),
+            *(f"{path[1:]},755={library}"
+              for path, library in sorted(found.items()))]
 
 
 def with_parents(entries):
@@ -148,6 +180,7 @@ def make(to, name, entries, user="", cwd="/", entrypoint=(),
 
 def main():
     parser = argparse.ArgumentParser()
+    parser.add_argument("-l", action="store_true")
     parser.add_argument("-u", metavar="user", default="")
     parser.add_argument("-w", metavar="directory", default="/")
     parser.add_argument("-e", metavar="word", action="append", default=[])
@@ -159,7 +192,8 @@ def main():
         sys.exit(f"mkimage: {args.name}: not a name:tag")
     buf = io.BytesIO()
     try:
-        make(buf, args.name, args.entries, args.u, args.w, args.e)
+        entries = with_libraries(args.entries) if args.l else args.entries
+        make(buf, args.name, entries, args.u, args.w, args.e)
         pathlib.Path(args.o).write_bytes(buf.getvalue())
     except (OSError, ValueError) as error:
         sys.exit(f"mkimage: {error}")
