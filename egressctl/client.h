@@ -52,6 +52,7 @@ cJSON	*exchange_request(const char *);
 cJSON	*exchange_ask(struct client *, cJSON *, int, char **);
 cJSON	*exchange_await(struct client *, cJSON *, char **);
 cJSON	*exchange_answer(struct client *, char **);
+cJSON	*exchange_line(struct client *, char **);
 
 /* explain.c */
 void	 explain_connect(const char *, int);

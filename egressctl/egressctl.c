@@ -41,7 +41,7 @@ usage_short(const struct command *command)
 	exit(EXIT_USAGE);
 }
 
-/* An option: of all commands, else of the one that was named. */
+/* An option of all commands. */
 static void
 take_option(struct invocation *in, int ch)
 {
@@ -63,9 +63,14 @@ take_option(struct invocation *in, int ch)
 		exit(output_finish(0));
 	case '?':
 		usage_short(in->in_command);
-	default:
-		in->in_command->co_option(ch, optarg);
 	}
+}
+
+static const char *
+command_options(const struct invocation *in)
+{
+	return in->in_command != NULL && in->in_command->co_options != NULL ?
+	    in->in_command->co_options : "";
 }
 
 /*
@@ -76,11 +81,11 @@ take_option(struct invocation *in, int ch)
 static int
 parse_options(struct invocation *in, int argc, char *argv[])
 {
-	char	set[32] = "+f:hjs:V";
+	char	set[32];
 	int	ch;
 
-	if (in->in_command != NULL && in->in_command->co_options != NULL)
-		strlcat(set, in->in_command->co_options, sizeof(set));
+	/* getopt(3) takes the first: a command's own stand before ours. */
+	snprintf(set, sizeof(set), "+%sf:hjs:V", command_options(in));
 	while (optind < argc && strcmp(argv[optind], "--") != 0) {
 		if (strncmp(argv[optind], "--", 2) == 0) {
 			fprintf(stderr, "egressctl: unknown option %s\n",
@@ -89,7 +94,10 @@ parse_options(struct invocation *in, int argc, char *argv[])
 		}
 		if ((ch = getopt(argc, argv, set)) == -1)
 			break;
-		take_option(in, ch);
+		if (ch != '?' && strchr(command_options(in), ch) != NULL)
+			in->in_command->co_option(ch, optarg);
+		else
+			take_option(in, ch);
 	}
 	if (optind == argc || strcmp(argv[optind], "--") != 0)
 		return 0;

@@ -143,6 +143,13 @@ exchange_answer(struct client *cl, char **line)
 	return receive_answer(cl, line, ANSWER_TIMEOUT_MS);
 }
 
+/* Whatever comes next, for who has asked for several things. */
+cJSON *
+exchange_line(struct client *cl, char **line)
+{
+	return receive_line(cl, line, FOREVER);
+}
+
 /* Asks and shows a refusal; returns the exit status, 0 with an answer. */
 static int
 exchange(struct client *cl, const struct invocation *in, char **line,

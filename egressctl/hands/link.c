@@ -281,7 +281,8 @@ link_read(struct link *lk)
 		    lk->lk_hello == NULL ? "the sandbox hung up before it "
 		    "said anything: it ends, could not serve, or serves 32 "
 		    "clients already" :
-		    "the sandbox hung up: it has ended, or was stopped");
+		    "the sandbox hung up: it has ended or was stopped, or "
+		    "the connection to its pod is lost");
 	else if (errno != EINTR && errno != EAGAIN && errno != EWOULDBLOCK)
 		link_fail(lk, "receive: %s", strerror(errno));
 }

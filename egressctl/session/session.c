@@ -17,11 +17,13 @@
 #include "list.h"
 #include "name.h"
 #include "pods.h"
+#include "several.h"
 #include "show.h"
 
 static struct {
 	const char	*sandbox;	/* NULL: the default */
-	const char	*session_id;	/* -n, or the one that is named */
+	const char	*session_id;	/* the one that is named */
+	struct list	 ids;		/* -n */
 	const char	*policy;	/* -p */
 	const char	*cwd;		/* -w */
 	unsigned int	 deadline;	/* -t: s, or 0 */
@@ -48,7 +50,7 @@ start_option(int ch, const char *arg)
 		    mount_object(arg, ch == 'M'));
 		break;
 	case 'n':
-		options.session_id = arg;
+		list_add(&options.ids, arg);
 		break;
 	case 'p':
 		options.policy = arg;
@@ -101,23 +103,23 @@ add_directory(cJSON *request)
 }
 
 static void
-start_ask(cJSON *request)
+start_ask(cJSON *request, const char *id)
 {
 	cJSON	*env;
 	size_t	 i;
 
 	if (options.sandbox != NULL)
 		cJSON_AddStringToObject(request, "sandbox", options.sandbox);
-	if (options.session_id != NULL)
-		cJSON_AddStringToObject(request, "session_id",
-		    options.session_id);
+	if (id != NULL)
+		cJSON_AddStringToObject(request, "session_id", id);
 	if (options.policy != NULL)
 		cJSON_AddStringToObject(request, "policy", options.policy);
 	if (options.deadline != 0)
 		cJSON_AddNumberToObject(request, "deadline", options.deadline);
 	add_directory(request);
 	if (options.mounts != NULL)
-		cJSON_AddItemToObject(request, "mounts", options.mounts);
+		cJSON_AddItemToObject(request, "mounts",
+		    cJSON_Duplicate(options.mounts, 1));
 	if (options.variables.li_count == 0)
 		return;
 	env = cJSON_AddObjectToObject(request, "env");
@@ -186,15 +188,18 @@ static int
 start_run(const struct invocation *in)
 {
 	struct client	 cl;
-	const char	*name;
+	const char	*name, *id = options.ids.li_count > 0 ?
+	    options.ids.li_words[0] : NULL;
 	cJSON		*answer, *request;
 	char		*line;
 	int		 status = EXIT_NO_DAEMON;
 
+	if (options.ids.li_count > 1)
+		return several_run(in, &options.ids, start_ask);
 	if (client_open(&cl, in->in_socket) == -1)
 		return status;
 	request = exchange_request(in->in_command->co_op);
-	start_ask(request);
+	start_ask(request, id);
 	if (in->in_output == &output_text)
 		cJSON_AddTrueToObject(request, "progress");
 	answer = exchange_await(&cl, request, &line);
@@ -206,7 +211,7 @@ start_run(const struct invocation *in)
 		fflush(stdout);
 		warn_existed(answer);
 		name = json_string(answer, "session_id");
-		status = options.session_id != NULL || name == NULL ? 0 :
+		status = id != NULL || name == NULL ? 0 :
 		    wait_for_end(&cl, name);
 	}
 	cJSON_Delete(answer);

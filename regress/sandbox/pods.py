@@ -699,6 +699,36 @@ def typed_questions():
 
 
 @cases.case
+def typed_start_of_several():
+    """More than the daemon takes of a client at once."""
+    ids = [f"s{n}" for n in range(80)]
+    with pods() as d:
+        typed = Typed(d, "session", "start",
+                      *(word for i in ids for word in ("-n", i)), "pod")
+        for _ in ids:
+            asked = d.k8sd.expect("POD_START")
+            if asked.session == "s3":
+                d.k8sd.send("POD_PROGRESS", number=asked.number,
+                            text="pulls the image")
+            if asked.session == "s5":
+                d.k8sd.fails(asked, "POD_ERROR_FAILED", "no node")
+            else:
+                d.k8sd.runs(asked)
+        out = typed.ended(1)
+        assert "egressctl: s3: pulls the image\n" in out, out
+        assert "egressctl: s5: no node\n" in out, out
+        same({line for line in out.splitlines() if ":" not in line},
+             {*ids} - {"s5"})
+        same(set(d.sessions()), {*ids} - {"s5"})
+        for i in ids:
+            if i != "s5":
+                stopped = Asking(d, "session.stop", session_id=i)
+                with stopped:
+                    d.k8sd.ended(d.k8sd.expect("POD_STOP"))
+                    stopped.ok()
+
+
+@cases.case
 def typed_logs():
     with pods() as d:
         run(d)
@@ -708,8 +738,9 @@ def typed_logs():
         os.close(asked.fd)
         d.k8sd.answers(asked)
         same(typed.ended(), "one\ntwo\n")
-        typed = Typed(d, "logs", "work")
-        asked = d.k8sd.expect("POD_LOGS", container=C["POD_WORKSPACE"])
+        typed = Typed(d, "logs", "-f", "work")
+        asked = d.k8sd.expect("POD_LOGS", container=C["POD_WORKSPACE"],
+                              follow=1)
         os.close(asked.fd)
         d.k8sd.refuses(asked, "POD_ERROR_REFUSED", "pods/log: get")
         assert "pods/log: get" in typed.ended(1)
