@@ -115,6 +115,7 @@ def kubelet_conf():
         "evictionHard": {"nodefs.available": "1%", "imagefs.available": "1%",
                          "memory.available": "64Mi"},
         "imageGCHighThresholdPercent": 100,
+        "maxPods": 250,
         # Ready is told with the next of these.
         "nodeStatusUpdateFrequency": "1s"}
 
