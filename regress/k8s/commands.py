@@ -9,8 +9,10 @@ import os
 import pathlib
 import re
 import ssl
+import statistics
 import sys
 import tempfile
+import time
 
 TOP = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(TOP / "regress" / "lib"))
@@ -19,7 +21,7 @@ from case import Cases, Skip  # noqa: E402
 from daemon import Daemon  # noqa: E402
 from hands import within  # noqa: E402
 from pods import (AGAIN_S, START_S, attached, block, cluster,  # noqa: E402
-                  clustered, node, run, session, sh, works_again)
+                  clustered, node, pods_path, run, session, sh, works_again)
 from procs import status  # noqa: E402
 
 cases = Cases()
@@ -129,6 +131,37 @@ def a_log_is_followed():
         process.kill()
         process.communicate()
     assert ctl("logs", "-n", "1", name) == (0, "later\n", "")
+
+
+@cases.case
+def several_sessions_in_one_command():
+    ids = [f"many-{n}" for n in range(8)]
+    code, out, err = ctl("session", "start", *(
+        word for i in ids for word in ("-n", i)), "pod-user")
+    assert code == 0 and sorted(out.split()) == ids, (code, out, err)
+    assert all(f"egressctl: {i}: " in err for i in ids), err
+    for i in ids:
+        assert clustered().ask("session.stop", session_id=i,
+                               delete=False).get("ok")
+
+
+@cases.case
+def a_small_read_is_no_dearer_than_a_call():
+    """bench/pods.py measures it; here it is not out of all bounds."""
+    name = session("root")
+    kube = cluster()
+    script("echo small >small")
+    calls, reads = [], []
+    with attached(clustered(), name) as hands:
+        for _ in range(20):
+            begin = time.monotonic()
+            kube.get(pods_path())
+            between = time.monotonic()
+            hands.call("read", path="small")
+            calls.append(between - begin)
+            reads.append(time.monotonic() - between)
+    call, read = statistics.median(calls), statistics.median(reads)
+    assert read < 3 * call + 0.1, (call, read)
 
 
 # ---- credentials ------------------------------------------------------------
