@@ -136,20 +136,6 @@ void	 ns_drop(void);
 void	 net_up(void);
 int	 net_gate(struct box *);
 
-/* netlink.c */
-struct netlink {
-	int		 nl_fd;
-	uint32_t	 nl_seq;
-	size_t		 nl_len;
-	uint32_t	 nl_buf[128];
-};
-
-int	 netlink_open(struct netlink *, int);
-void	 netlink_begin(struct netlink *, uint16_t, uint16_t, const void *,
-	    size_t);
-void	 netlink_attr(struct netlink *, uint16_t, const void *, size_t);
-int	 netlink_talk(struct netlink *);
-
 /* gate.c */
 void	 gate_offer(struct box *, int);
 void	 gate_await(struct box *);

@@ -17,8 +17,6 @@
 #include <netinet/in.h>
 
 #include <linux/if_addr.h>
-#include <linux/netfilter/nfnetlink.h>
-#include <linux/netfilter/nfnetlink_log.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 
@@ -31,10 +29,10 @@
 #include <unistd.h>
 
 #include "box.h"
+#include "netlink.h"
 
 #define PORT_DNS		53
 #define BACKLOG			1024
-#define LOG_BYTES		256	/* of a refused packet */
 
 /* Without redirection these arrive, and no others. */
 static const uint16_t	well_known[] = { 22, 80, 443, 8443 };
@@ -271,34 +269,6 @@ net_fence(const struct box *bx)
 	return WEXITSTATUS(status) == 0;
 }
 
-/* Where the kernel reports what the fence refused; -1 if it cannot. */
-static int
-net_log(void)
-{
-	struct nfgenmsg			 nf = { .version = NFNETLINK_V0 };
-	struct nfulnl_msg_config_cmd	 cmd = { NFULNL_CFG_CMD_BIND };
-	struct nfulnl_msg_config_mode	 mode = { 0 };
-	uint16_t			 flags = htons(NFULNL_CFG_F_SEQ);
-	struct netlink			 nl;
-
-	if (netlink_open(&nl, NETLINK_NETFILTER) == -1)
-		return -1;
-	nf.res_id = htons(BOX_LOG_GROUP);
-	mode.copy_range = htonl(LOG_BYTES);
-	mode.copy_mode = NFULNL_COPY_PACKET;
-	netlink_begin(&nl, (NFNL_SUBSYS_ULOG << 8) | NFULNL_MSG_CONFIG, 0,
-	    &nf, sizeof(nf));
-	netlink_attr(&nl, NFULA_CFG_CMD, &cmd, sizeof(cmd));
-	netlink_attr(&nl, NFULA_CFG_MODE, &mode, sizeof(mode));
-	netlink_attr(&nl, NFULA_CFG_FLAGS, &flags, sizeof(flags));
-	if (netlink_talk(&nl) == -1 ||
-	    fcntl(nl.nl_fd, F_SETFL, O_NONBLOCK) == -1) {
-		close(nl.nl_fd);
-		return -1;
-	}
-	return nl.nl_fd;
-}
-
 /* Everything that the engine gets.  1 if all ports arrive. */
 int
 net_gate(struct box *bx)
@@ -306,7 +276,7 @@ net_gate(struct box *bx)
 	static const uint16_t	 gate[] = { BOX_PORT_TCP };
 	int			 fd;
 
-	if ((fd = net_log()) != -1) {
+	if ((fd = netlink_log(BOX_LOG_GROUP)) != -1) {
 		net_listen(bx, gate, NITEMS(gate), BOX_PORT_DNS, 1);
 		if (net_fence(bx)) {
 			net_keep(bx, LISTEN_NFLOG, fd);
