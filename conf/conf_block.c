@@ -421,6 +421,7 @@ conf_session_ca(struct parse *ps, struct conf_pos pos, const char *cert,
 void
 conf_session_end(struct parse *ps)
 {
+	ps->ps_now = &ps->ps_global;
 	stmt_needed(&ps->ps_block, ps->ps_session->ss_pos,
 	    ps->ps_session->ss_name);
 }
