@@ -12,7 +12,7 @@ FIELDS(status_proc, U32(cookie) U8(role) U32(pid) STR(session, SESSION_LEN))
 
 MSG(STATUS_END, status_end, R_PARENT, R_CONTROLD, FD_NEVER, S_WORK)
 FIELDS(status_end, U32(cookie) U64(generation) U64(started) U8(privileged)
-    U8(log_level) STR(configuration, PATH_LEN))
+    U8(log_level) STR(configuration, PATH_LEN) STR(sha256, FINGERPRINT_LEN))
 
 MSG(RELOAD_ASK, cookie, R_CONTROLD, R_PARENT, FD_NEVER, S_WORK)
 

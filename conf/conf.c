@@ -203,6 +203,7 @@ conf_begin(struct parse *ps, struct conf_errors *errs)
 	ps->ps_errs = errs;
 	ps->ps_now = &ps->ps_global;
 	ps->ps_global.sx_parse = ps;
+	SHA256Init(&ps->ps_sha256);
 	ps->ps_global.sx_table = global_table;
 	ps->ps_global.sx_object = ps->ps_conf;
 	ps->ps_global.sx_set = &ps->ps_conf->cf_set;
@@ -218,6 +219,7 @@ conf_end(struct parse *ps)
 {
 	if (yyparse(ps) == 0)
 		conf_check(ps);
+	SHA256End(&ps->ps_sha256, ps->ps_conf->cf_sha256);
 	ps->ps_conf->cf_upstream_trust_pos = stmt_pos(&ps->ps_global,
 	    "upstream trust file");
 	while (ps->ps_lex.lx_source != NULL)

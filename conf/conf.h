@@ -317,6 +317,7 @@ struct conf_chunk;
 struct config {
 	struct conf_chunk	*cf_chunks;	/* all memory below */
 	uint64_t		 cf_set;	/* statements given: parser */
+	char			 cf_sha256[64 + 1];	/* of its files */
 
 	enum log_level		 cf_log;	/* default info */
 	uid_t			 cf_uid_first;	/* both 0: named users */

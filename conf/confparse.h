@@ -8,6 +8,8 @@
 #ifndef CONFPARSE_H
 #define CONFPARSE_H
 
+#include <sha2.h>
+
 #include "conf.h"
 
 /*
@@ -88,6 +90,7 @@ struct parse {
 	struct config		*ps_conf;
 	struct conf_errors	*ps_errs;
 	struct lexer		 ps_lex;
+	SHA2_CTX		 ps_sha256;	/* of what was read */
 	struct stmt_ctx		 ps_global;
 	struct stmt_ctx		 ps_block;	/* object of the open block */
 	struct stmt_ctx		*ps_now;	/* one of these two */

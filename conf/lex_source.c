@@ -110,6 +110,9 @@ lex_push_file(struct parse *ps, const char *path)
 	sr->sr_ino = st.st_ino;
 	if ((why = lex_read(fd, sr)) != NULL)
 		lex_pop(ps);
+	else
+		SHA256Update(&ps->ps_sha256, (const uint8_t *)sr->sr_buf,
+		    sr->sr_len);
 done:
 	close(fd);
 	return why;

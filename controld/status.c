@@ -35,6 +35,7 @@ static struct {
 	struct deciders		 st_deciders;
 	struct msg_status_end	 st_status;
 	char			 st_configuration[PATH_LEN + 1];
+	char			 st_sha256[FINGERPRINT_LEN + 1];
 	struct msg_audit_status	 st_audit;
 	char			 st_path[PATH_LEN + 1];
 } state = {
@@ -228,6 +229,7 @@ status_progress(void)
 	put_uint(w, "generation", ms->generation);
 	put_time(w, "started_at", ms->started);
 	put_str(w, "configuration", state.st_configuration);
+	put_str(w, "configuration_sha256", state.st_sha256);
 	jsonw_key(w, "privileged");
 	jsonw_bool(w, ms->privileged);
 	put_str(w, "log_level", log_level_name(ms->log_level));
@@ -271,9 +273,10 @@ controld_parent_status_end(struct ipc *ip, const union msg *m)
 	if (!survey_is(&survey, ms->cookie))
 		return 0;
 	state.st_status = *ms;
-	state.st_status.configuration = NULL;
+	state.st_status.configuration = state.st_status.sha256 = NULL;
 	strlcpy(state.st_configuration, ms->configuration,
 	    sizeof(state.st_configuration));
+	strlcpy(state.st_sha256, ms->sha256, sizeof(state.st_sha256));
 	state.st_parent = 1;
 	status_progress();
 	return 0;

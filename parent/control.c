@@ -25,7 +25,8 @@ parent_controld_status_ask(struct ipc *ip, const union msg *m)
 	ipc_send(ip, -1, STATUS_END, status_end, .cookie = m->cookie.cookie,
 	    .generation = d.d_generation, .started = d.d_started,
 	    .privileged = d.d_privileged, .log_level = log_get_level(),
-	    .configuration = d.d_conf_path);
+	    .configuration = d.d_conf_path,
+	    .sha256 = d.d_conf != NULL ? d.d_conf->cf_sha256 : "");
 	return 0;
 }
 

@@ -325,6 +325,26 @@ close_inherited(void)
 	closefrom(d.d_client == -1 ? first : first + 1);
 }
 
+/*
+ * A reload may happen in another directory.  Links are kept: where one leads
+ * is what changes, as in a volume whose content is swapped by its link.
+ */
+static void
+keep_path(const char **name, char *path, size_t size)
+{
+	size_t	 len;
+
+	if (**name == '/')
+		return;
+	if (getcwd(path, size) == NULL)
+		err(1, "%s", *name);
+	len = strlen(path);
+	if ((size_t)snprintf(path + len, size - len, "/%s", *name) >=
+	    size - len)
+		errx(1, "%s: the name is too long", *name);
+	*name = path;
+}
+
 int
 main(int argc, char *argv[])
 {
@@ -371,9 +391,7 @@ main(int argc, char *argv[])
 	conf = load();
 	if (check)
 		check_only(conf);
-	/* A reload may happen in another directory. */
-	if (realpath(d.d_conf_path, path) != NULL)
-		d.d_conf_path = path;
+	keep_path(&d.d_conf_path, path, sizeof(path));
 	if (d.d_socket != NULL && d.d_socket[0] != '/')
 		errx(2, "-s %s: not an absolute path", d.d_socket);
 	run(conf);

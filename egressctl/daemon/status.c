@@ -121,6 +121,7 @@ status_put(const cJSON *answer)
 	put_uptime(json_string(answer, "started_at"));
 	putchar('\n');
 	put_line("configuration", answer, "configuration");
+	put_line("sha256", answer, "configuration_sha256");
 	put_line("generation", answer, "generation");
 	put_line("privileged", answer, "privileged");
 	put_line("log level", answer, "log_level");

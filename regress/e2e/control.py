@@ -47,9 +47,10 @@ def status():
         answer = daemon.ask("status")
         assert answer["id"] == 1 and answer["ok"] is True, answer
         kinds = {"version": str, "generation": int, "started_at": str,
-                 "configuration": str, "privileged": bool, "log_level": str,
-                 "clients": int, "processes": list, "sessions": list,
-                 "policies": list, "audit": dict}
+                 "configuration": str, "configuration_sha256": str,
+                 "privileged": bool, "log_level": str, "clients": int,
+                 "processes": list, "sessions": list, "policies": list,
+                 "audit": dict}
         for name, kind in kinds.items():
             assert type(answer[name]) is kind, f"{name}: {answer[name]}"
         assert answer["generation"] == 1 and answer["clients"] == 1, answer

@@ -331,6 +331,7 @@ def status_text(b):
 version        0.1
 started        2026-01-02T03:04:05.678Z
 configuration  /etc/egressd.conf
+sha256         0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef
 generation     3
 privileged     yes
 log level      info

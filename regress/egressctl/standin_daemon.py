@@ -15,7 +15,8 @@ import threading
 STATUS = {
     "version": "0.1", "generation": 3,
     "started_at": "2026-01-02T03:04:05.678Z",
-    "configuration": "/etc/egressd.conf", "privileged": True,
+    "configuration": "/etc/egressd.conf",
+    "configuration_sha256": "0123456789abcdef" * 4, "privileged": True,
     "log_level": "info", "clients": 2,
     "processes": [
         {"role": "parent", "pid": 1},
