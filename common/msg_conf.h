@@ -111,8 +111,9 @@ MSG(CONF_TIP, empty, R_PARENT, R_RECORDER, FD_MUST, S_PREPARE)
 MSG(CONF_GAP, conf_gap, R_PARENT, R_RECORDER, FD_NEVER, S_PREPARE)
 FIELDS(conf_gap, STR(policy, NAME_LEN))
 
+/* mark: of the sockets from here on; those of another one are given back. */
 MSG(CONF_DIAL, conf_dial, R_PARENT, R_DIALER, FD_NEVER, S_PREPARE)
-FIELDS(conf_dial, U64(timeout_ms))
+FIELDS(conf_dial, U64(timeout_ms) U32(mark))
 
 MSG(CONF_HOST, conf_host, R_PARENT, R_DIALER, FD_NEVER, S_PREPARE)
 FIELDS(conf_host, STR(name, HOST_LEN) STR(address, ADDRESS_LEN))

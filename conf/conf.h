@@ -328,6 +328,7 @@ struct config {
 	enum policy_full	 cf_audit_full;
 	struct conf_hosts	 cf_hosts;
 	struct conf_endpoints	 cf_resolvers;	/* empty: the system's */
+	uint32_t		 cf_dial_mark;	/* of the dialer's sockets; 0 */
 	struct conf_pos		 cf_upstream_trust_pos;
 	const char		*cf_upstream_trust; /* NULL: the system's */
 	struct conf_nets	 cf_address_deny;

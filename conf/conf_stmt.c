@@ -50,6 +50,7 @@ const struct option global_table[] = {
 	ROW(PATH, "audit file", CF(cf_audit_file)),
 	ROW(ENUM, "audit on full", CF(cf_audit_full), WORDS(policy_full_words)),
 	ROW(HAND, "resolver"),
+	ROW(COUNT, "dial mark", CF(cf_dial_mark), RANGE(1, UINT32_MAX)),
 	ROW(PATH, "upstream trust file", CF(cf_upstream_trust)),
 	LIMIT("sessions", CONF_LIMIT_SESSIONS, CONF_SESSIONS_MAX),
 	LIMIT("clients", CONF_LIMIT_CLIENTS, 1024),

@@ -262,6 +262,20 @@ static const struct lex_unit {
 	{ "G",	SIZE,		1024 * 1024 * 1024 },
 };
 
+/* A mark or like, as nft(8) prints it; elsewhere such a word may be a name. */
+static bool
+lex_hexadecimal(const struct lexer *lx, struct lex_value *val)
+{
+	const char	*p = val->text;
+	char		*end;
+
+	if (lx->lx_token != O_COUNT || p[0] != '0' || p[1] != 'x' ||
+	    !isxdigit((unsigned char)p[2]) || strlen(p) > 2 + 15)
+		return false;
+	val->number = strtoll(p, &end, 16);
+	return *end == '\0';
+}
+
 /* STRING if the word is no number, as many names begin with a digit. */
 static int
 lex_number(struct parse *ps, struct lex_value *val)
@@ -269,6 +283,8 @@ lex_number(struct parse *ps, struct lex_value *val)
 	const char	*p = val->text;
 	size_t		 i;
 
+	if (lex_hexadecimal(&ps->ps_lex, val))
+		return NUMBER;
 	for (val->number = 0; isdigit((unsigned char)*p); p++) {
 		if (val->number > INT64_MAX / 10 - 1)
 			return lex_error(ps, val->pos, "number is too large",

@@ -292,10 +292,15 @@ keyword_find(const char *word)
 	return kw == NULL ? STRING : kw->kw_token;
 }
 
-/* `limit memory 1G file 1M' of a sandbox, where other options have a file. */
+/*
+ * `limit memory 1G file 1M' of a sandbox, where other options have a file, and
+ * `timeout dial 5s', where `dial mark' begins with that word.
+ */
 static bool
 is_limited(int block, int before, const char *word)
 {
+	if (block == 0 && before == TIMEOUT)
+		return true;
 	return block == SANDBOX && strcmp(word, "file") == 0 &&
 	    (before == LIMIT || before == NUMBER || before == SIZE ||
 	    before == DURATION);

@@ -80,6 +80,8 @@ slice_commit(void)
 	running = candidate;
 	candidate = NULL;
 	stock_open();
+	if (old != NULL && old->sl_mark != running->sl_mark)
+		stock_renew();
 	names_forget();
 	resolve_servers(&running->sl_resolvers);
 	slice_free(old);
@@ -97,6 +99,7 @@ dialer_parent_conf_dial(struct ipc *ip, const union msg *m)
 {
 	(void)ip;
 	candidate->sl_timeout_ms = m->conf_dial.timeout_ms;
+	candidate->sl_mark = m->conf_dial.mark;
 	return 0;
 }
 

@@ -52,6 +52,7 @@ struct closed {
 
 struct slice {
 	uint64_t		 sl_timeout_ms;
+	uint32_t		 sl_mark;	/* of the sockets; 0: none */
 	TAILQ_HEAD(, host)	 sl_hosts;
 	struct resolvers	 sl_resolvers;
 	TAILQ_HEAD(, closed)	 sl_closed;
@@ -204,6 +205,7 @@ void	 resolve_ask(const char *, struct query *);
 /* stock.c */
 void	 stock_warm(void);
 void	 stock_open(void);
+void	 stock_renew(void);
 bool	 stock_has(enum socket_kind);
 bool	 stock_absent(enum socket_kind);
 bool	 stock_is_tight(void);

@@ -143,6 +143,19 @@ stock_open(void)
 	}
 }
 
+/* The mark is another one: what was made before must not be dialled with. */
+void
+stock_renew(void)
+{
+	enum socket_kind	 kind;
+
+	for (kind = 0; kind < SOCKET_KIND_MAX; kind++) {
+		while (stocks[kind].st_count > 0)
+			close(stocks[kind].st_fds[--stocks[kind].st_count]);
+		stock_refill(kind);
+	}
+}
+
 bool
 stock_has(enum socket_kind kind)
 {

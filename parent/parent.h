@@ -379,6 +379,7 @@ int		 parent_controld_follow_ask(struct ipc *, const union msg *);
 int		 parent_child_engine_bad(struct ipc *, const union msg *);
 
 /* sockets.c */
+int		 sockets_check(const struct config *, struct why *);
 int		 parent_dialer_socket_ask(struct ipc *, const union msg *);
 size_t		 addresses_own(struct addr *, size_t);
 

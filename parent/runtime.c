@@ -362,6 +362,7 @@ runtime_open(const struct config *conf, const struct runtime *old,
 	    files_open(rt, conf, why) == -1 ||
 	    kubes_open(&rt->rt_kubes, conf, why) == -1 ||
 	    sessions_check(conf, why) == -1 ||
+	    sockets_check(conf, why) == -1 ||
 	    bounds_open(&rt->rt_bounds, conf,
 	    old != NULL ? &old->rt_bounds : NULL, why) == -1) {
 		runtime_abort(rt);

@@ -191,7 +191,8 @@ slice_dialer(struct proc *pr, const struct config *conf, struct runtime *rt)
 
 	(void)rt;
 	ipc_send(pr->pr_ipc, -1, CONF_DIAL, conf_dial,
-	    .timeout_ms = conf->cf_timeout[CONF_TIMEOUT_DIAL]);
+	    .timeout_ms = conf->cf_timeout[CONF_TIMEOUT_DIAL],
+	    .mark = conf->cf_dial_mark);
 	TAILQ_FOREACH(ho, &conf->cf_hosts, ho_entry)
 		ipc_send(pr->pr_ipc, -1, CONF_HOST, conf_host,
 		    .name = ho->ho_name,

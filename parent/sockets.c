@@ -15,6 +15,7 @@
 
 #include <errno.h>
 #include <ifaddrs.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "parent.h"
@@ -38,6 +39,33 @@ static struct event	 retry;
 static bool		 is_short;	/* of descriptors, and has said so */
 
 static int
+socket_mark(int fd, uint32_t mark)
+{
+	return mark == 0 ? 0 : setsockopt(fd, SOL_SOCKET, SO_MARK, &mark,
+	    sizeof(mark));
+}
+
+/* Whether sockets can have the mark that a configuration gives them. */
+int
+sockets_check(const struct config *conf, struct why *why)
+{
+	int	 fd, error = 0;
+
+	if ((fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) == -1)
+		return why_set(why, "socket: %s", strerror(errno));
+	if (socket_mark(fd, conf->cf_dial_mark) == -1)
+		error = errno;
+	close(fd);
+	return error == 0 ? 0 : why_set(why, "dial mark %u: %s%s",
+	    conf->cf_dial_mark, strerror(error), error != EPERM ? "" :
+	    ": the daemon lacks the capability NET_ADMIN");
+}
+
+/*
+ * A socket without the mark would be led back to the gate by the rules that
+ * the mark is for: better none at all.
+ */
+static int
 socket_make(enum socket_kind kind)
 {
 	int	 fd, on = 1;
@@ -45,6 +73,8 @@ socket_make(enum socket_kind kind)
 	if ((fd = socket(kinds[kind].family, kinds[kind].type |
 	    SOCK_NONBLOCK | SOCK_CLOEXEC, 0)) == -1)
 		return -1;
+	if (socket_mark(fd, d.d_conf->cf_dial_mark) == -1)
+		fatal("dial mark %u", d.d_conf->cf_dial_mark);
 	/* Set here, so that the dialer needs no way to set options. */
 	if (kinds[kind].type == SOCK_STREAM &&
 	    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on)) == -1)
@@ -111,7 +141,7 @@ parent_dialer_socket_ask(struct ipc *ip, const union msg *m)
 {
 	uint8_t	 kind = m->socket_kind.kind;
 
-	if (kind >= SOCKET_KIND_MAX)
+	if (kind >= SOCKET_KIND_MAX || d.d_conf == NULL)
 		return ipc_bad(ip, "kind %u", kind);
 	if (++owed[kind] > OWED_MAX)
 		return ipc_bad(ip, "more than %u sockets", OWED_MAX);
