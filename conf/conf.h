@@ -97,6 +97,7 @@ struct conf_control {
 	const char	*ct_owner;	/* names or decimal ids */
 	const char	*ct_group;
 	mode_t		 ct_mode;	/* default 0660 */
+	bool		 ct_own;	/* clients are in our container */
 };
 
 enum conf_limit {

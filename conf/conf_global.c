@@ -21,6 +21,8 @@
 
 static const struct option control_table[] = {
 	CT(HAND, "read-only"),
+	CT(FLAG, "own-container", .op_slot = offsetof(struct conf_control,
+	    ct_own)),
 	CT(HAND, "mode"),
 	CT(TEXT, "owner", .op_slot = offsetof(struct conf_control, ct_owner)),
 	CT(TEXT, "group", .op_slot = offsetof(struct conf_control, ct_group)),

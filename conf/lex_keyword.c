@@ -60,6 +60,8 @@ static const struct keyword keywords[] = {
 	{ "narrow",		NARROW },
 	{ "nocase",		NOCASE },
 	{ "on",			ON },
+	{ "optional",		OPTIONAL },
+	{ "own-container",	OWNCONTAINER },
 	{ "owner",		OWNER },
 	{ "pass",		PASS },
 	{ "pause",		PAUSE },

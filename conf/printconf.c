@@ -135,6 +135,8 @@ print_control(FILE *fp, const struct conf_control *ct, bool readonly)
 	print_quoted(fp, ct->ct_path);
 	if (readonly)
 		fputs(" read-only", fp);
+	if (ct->ct_own)
+		fputs(" own-container", fp);
 	fprintf(fp, " mode %04o", (unsigned int)ct->ct_mode);
 	if (ct->ct_owner != NULL) {
 		fputs(" owner ", fp);

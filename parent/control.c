@@ -6,6 +6,10 @@
  * it sends is looked up and nothing of a client's socket is read here.
  */
 
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <string.h>
 #include <unistd.h>
 
 #include "parent.h"
@@ -47,12 +51,29 @@ parent_controld_log_ask(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
+/* Whether a connection is to a socket for our container only. */
+static bool
+is_own(int fd)
+{
+	const struct conf_control	*ct = d.d_conf->cf_control;
+	const struct conf_control	*ro = d.d_conf->cf_control_ro;
+	struct sockaddr_un		 sun = { .sun_family = AF_UNIX };
+	socklen_t			 len = sizeof(sun) - 1;
+
+	if (getsockname(fd, (struct sockaddr *)&sun, &len) == -1)
+		return true;
+	if (ro != NULL && strcmp(sun.sun_path, ro->ct_path) == 0)
+		return ro->ct_own;
+	return ct != NULL && ct->ct_own;
+}
+
 int
 parent_controld_peer_ask(struct ipc *ip, const union msg *m)
 {
 	struct peer	 peer = { 0 };
 	int		 fd = ipc_take_fd(ip);
-	bool		 welcome = fd != -1 && peer_welcome(fd, &peer);
+	bool		 welcome = fd != -1 &&
+	    peer_welcome(fd, &peer, is_own(fd));
 
 	if (fd == -1)
 		log_warnx("a control client is lost: no free descriptor");

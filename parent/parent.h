@@ -390,7 +390,7 @@ size_t		 resolv_system(struct addr *, size_t);
 /* peer.c */
 void		 peer_init(void);
 bool		 peer_who(int, struct peer *);
-bool		 peer_welcome(int, struct peer *);
+bool		 peer_welcome(int, struct peer *, bool);
 void		 peer_program(int, const struct peer *,
 		    char [PROGRAM_LEN + 1]);
 

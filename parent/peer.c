@@ -4,7 +4,9 @@
  * The parent runs this: does a control client live outside every sandbox?
  * controld cannot look, so it sends us the client's socket, of which we read
  * nothing.  A sandbox has user and network namespaces of its own, so a peer
- * with ours is outside.  Whatever cannot be told is a no.
+ * with ours is outside.  In a pod the sandbox shares both with us: there a
+ * socket is for those of our own container, who have our pid and mount
+ * namespaces too.  Whatever cannot be told is a no.
  */
 
 #include <sys/socket.h>
@@ -24,8 +26,9 @@
 #define SO_PEERPIDFD	77	/* Linux 6.5; the headers are older */
 #endif
 
-static const char *const	 ns_names[] = { "user", "net" };
+static const char *const	 ns_names[] = { "user", "net", "pid", "mnt" };
 #define NS_COUNT	(sizeof(ns_names) / sizeof(ns_names[0]))
+#define NS_SANDBOX	2	/* of these every sandbox has its own */
 static struct stat		 ns_ours[NS_COUNT];
 
 static int
@@ -48,23 +51,24 @@ peer_init(void)
 			    ns_names[i]);
 }
 
-/* NULL if it has our namespaces, or what there is to say. */
+/* NULL if it has the first of our namespaces, or what there is to say. */
 static const char *
-stranger(pid_t pid)
+stranger(pid_t pid, size_t count)
 {
 	struct stat	 st;
 	char		 text[16];
 	size_t		 i;
 
 	snprintf(text, sizeof(text), "%d", (int)pid);
-	for (i = 0; i < NS_COUNT; i++) {
+	for (i = 0; i < count; i++) {
 		if (ns_stat(text, i, &st) == -1)
 			return errno == EACCES ? "its namespaces are not "
 			    "for us to see, as it is another user's" :
 			    strerror(errno);
 		if (st.st_dev != ns_ours[i].st_dev ||
 		    st.st_ino != ns_ours[i].st_ino)
-			return "not outside every sandbox";
+			return i < NS_SANDBOX ? "not outside every sandbox" :
+			    "not in our container";
 	}
 	return NULL;
 }
@@ -104,7 +108,7 @@ peer_ended(int pidfd)
 
 /* NULL if it is welcome, or what there is against it. */
 static const char *
-peer_doubt(int fd, const struct ucred *cred)
+peer_doubt(int fd, const struct ucred *cred, bool own)
 {
 	const char	*why;
 	int		 pidfd;
@@ -113,7 +117,7 @@ peer_doubt(int fd, const struct ucred *cred)
 		return "its process is not for us to see";
 	if ((pidfd = peer_hold(fd, cred->pid)) == -1)
 		return strerror(errno);
-	why = stranger(cred->pid);
+	why = stranger(cred->pid, own ? NS_COUNT : NS_SANDBOX);
 	if (why == NULL && proc_owns_uid(cred->uid))
 		why = "one of our own processes";
 	if (why == NULL && peer_ended(pidfd))
@@ -155,9 +159,9 @@ peer_who(int fd, struct peer *pe)
 	return true;
 }
 
-/* Who it is, if it is welcome. */
+/* Who it is, if it is welcome; with own, in our container only. */
 bool
-peer_welcome(int fd, struct peer *pe)
+peer_welcome(int fd, struct peer *pe, bool own)
 {
 	struct ucred	 cred;
 	socklen_t	 len = sizeof(cred);
@@ -170,7 +174,7 @@ peer_welcome(int fd, struct peer *pe)
 	pe->pe_uid = cred.uid;
 	pe->pe_gid = cred.gid;
 	pe->pe_pid = cred.pid;
-	if ((why = peer_doubt(fd, &cred)) != NULL)
+	if ((why = peer_doubt(fd, &cred, own)) != NULL)
 		log_info("control client pid %d uid %u: %s, hung up",
 		    (int)cred.pid, cred.uid, why);
 	return why == NULL;

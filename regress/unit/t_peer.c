@@ -65,16 +65,16 @@ alarms(suseconds_t every)
 TEST(welcome)
 {
 	start();
-	CHECK(peer_welcome(fds[0], &who));
+	CHECK(peer_welcome(fds[0], &who, false));
 	CHECK_INT(who.pe_uid, geteuid());
 	ours = true;
-	CHECK(!peer_welcome(fds[0], &who));
+	CHECK(!peer_welcome(fds[0], &who, false));
 	stop();
 }
 
 TEST(no_socket)
 {
-	CHECK(!peer_welcome(STDIN_FILENO, &who));
+	CHECK(!peer_welcome(STDIN_FILENO, &who, false));
 }
 
 /* Children die while a client is looked at: that is nothing against it. */
@@ -88,7 +88,7 @@ TEST(signals)
 	CHECK_INT(sigaction(SIGALRM, &sa, NULL), 0);
 	alarms(EVERY_US);
 	for (i = 0; i < LOOKS; i++)
-		welcome += peer_welcome(fds[0], &who);
+		welcome += peer_welcome(fds[0], &who, false);
 	alarms(0);
 	CHECK_INT(welcome, LOOKS);
 	stop();
