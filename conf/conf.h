@@ -79,6 +79,7 @@ struct conf_endpoint {
 	struct addr		 ep_addr;
 	uint16_t		 ep_port;
 	bool			 ep_transparent;
+	bool			 ep_optional;	/* if the machine has it */
 };
 TAILQ_HEAD(conf_endpoints, conf_endpoint);
 
@@ -306,6 +307,7 @@ struct conf_session {
 	const struct conf_policy *ss_policy;
 	struct conf_endpoints	 ss_listen;
 	struct conf_endpoints	 ss_dns;	/* UDP and TCP */
+	uint32_t		 ss_refused_group;	/* of NFLOG; 0: none */
 	const char		*ss_trust_directory;
 	const char		*ss_ca_cert;	/* both or none */
 	const char		*ss_ca_key;

@@ -365,7 +365,8 @@ conf_session_begin(struct parse *ps, struct conf_pos pos, const char *name)
 
 static void
 conf_session_endpoint(struct parse *ps, struct conf_endpoints *list,
-    struct conf_pos pos, const char *addr, int64_t port, bool transparent)
+    struct conf_pos pos, const char *addr, int64_t port, bool transparent,
+    bool optional)
 {
 	struct conf_endpoint	*ep;
 
@@ -373,26 +374,27 @@ conf_session_endpoint(struct parse *ps, struct conf_endpoints *list,
 	ep->ep_pos = pos;
 	ep->ep_port = (uint16_t)port;
 	ep->ep_transparent = transparent;
+	ep->ep_optional = optional;
 	if (value_addr(ps, pos, addr, &ep->ep_addr) && port != VALUE_BAD)
 		TAILQ_INSERT_TAIL(list, ep, ep_entry);
 }
 
 void
 conf_session_listen(struct parse *ps, struct conf_pos pos, const char *addr,
-    int64_t port, bool transparent)
+    int64_t port, bool transparent, bool optional)
 {
 	stmt_permitted(&ps->ps_block, pos, "listen");
 	conf_session_endpoint(ps, &ps->ps_session->ss_listen, pos, addr, port,
-	    transparent);
+	    transparent, optional);
 }
 
 void
 conf_session_dns(struct parse *ps, struct conf_pos pos, const char *addr,
-    int64_t port)
+    int64_t port, bool optional)
 {
 	stmt_permitted(&ps->ps_block, pos, "dns");
 	conf_session_endpoint(ps, &ps->ps_session->ss_dns, pos, addr, port,
-	    false);
+	    false, optional);
 }
 
 void

@@ -235,6 +235,24 @@ check_endpoint(struct parse *ps, const struct conf_session *own,
 		    ep->ep_port, other->ep_pos.p_file, other->ep_pos.p_line);
 }
 
+/* The kernel gives a group to one of them only. */
+static void
+check_group(struct parse *ps, const struct conf_session *own)
+{
+	const struct conf_session	*ss;
+
+	if (own->ss_refused_group == 0)
+		return;
+	TAILQ_FOREACH(ss, &ps->ps_conf->cf_sessions, ss_entry) {
+		if (ss == own)
+			return;
+		if (ss->ss_refused_group == own->ss_refused_group)
+			conf_error(ps, own->ss_pos, "session \"%s\": refused "
+			    "group %u is that of session \"%s\"",
+			    own->ss_name, own->ss_refused_group, ss->ss_name);
+	}
+}
+
 static void
 check_endpoints(struct parse *ps)
 {
@@ -242,6 +260,7 @@ check_endpoints(struct parse *ps)
 	const struct conf_endpoint	*ep;
 
 	TAILQ_FOREACH(ss, &ps->ps_conf->cf_sessions, ss_entry) {
+		check_group(ps, ss);
 		TAILQ_FOREACH(ep, &ss->ss_listen, ep_entry)
 			check_endpoint(ps, ss, ep, false);
 		TAILQ_FOREACH(ep, &ss->ss_dns, ep_entry)

@@ -163,6 +163,7 @@ const struct option session_table[] = {
 	ROW(HAND, "listen", NEEDED),
 	ROW(HAND, "dns"),
 	ROW(TEXT, "policy", SS(ss_policy_name), NEEDED),
+	ROW(COUNT, "refused group", SS(ss_refused_group), RANGE(1, 65535)),
 	ROW(PATH, "trust directory", SS(ss_trust_directory)),
 	ROW(HAND, "ca certificate"),
 	ROW(PATH, "upstream trust file", SS(ss_upstream_trust)),

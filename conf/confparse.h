@@ -250,9 +250,9 @@ void	 conf_sandbox_limit(struct parse *, struct conf_pos, const char *name,
 void	 conf_sandbox_end(struct parse *);
 void	 conf_session_begin(struct parse *, struct conf_pos, const char *name);
 void	 conf_session_listen(struct parse *, struct conf_pos, const char *addr,
-	    int64_t port, bool transparent);
+	    int64_t port, bool transparent, bool optional);
 void	 conf_session_dns(struct parse *, struct conf_pos, const char *addr,
-	    int64_t port);
+	    int64_t port, bool optional);
 void	 conf_session_policy(struct parse *, struct conf_pos, const char *);
 void	 conf_session_ca(struct parse *, struct conf_pos, const char *cert,
 	    const char *key);

@@ -39,6 +39,7 @@
 %type	<text>		prefix text raw flag ms size_word count decider_kind
 %type	<text>		c_ms
 %type	<number>	duration size write port tcp nocase sandbox_kind
+%type	<number>	transparent optional
 
 %%
 
@@ -155,6 +156,7 @@ size_word	: O_SIZE
 count		: O_COUNT
 		| prefix O_COUNT	{ $$ = conf_noun(ps, $1, $2); }
 		| prefix C_COUNT	{ $$ = conf_noun(ps, $1, $2); }
+		| prefix GROUP		{ $$ = conf_noun(ps, $1, "group"); }
 		;
 c_ms		: C_MS
 		| TIMEOUT	{ $$ = "timeout"; }
@@ -510,14 +512,17 @@ session_l	: /* empty */
 		| session_l session_stmt
 		| session_l error '\n'		{ yyerrok; lex_resync(ps); }
 		;
-session_stmt	: LISTEN ON STRING port {
-			conf_session_listen(ps, $<pos>1, $3, $4, false);
+transparent	: /* empty */	{ $$ = 0; }
+		| TRANSPARENT	{ $$ = 1; }
+		;
+optional	: /* empty */	{ $$ = 0; }
+		| OPTIONAL	{ $$ = 1; }
+		;
+session_stmt	: LISTEN ON STRING port transparent optional {
+			conf_session_listen(ps, $<pos>1, $3, $4, $5, $6);
 		}
-		| LISTEN ON STRING port TRANSPARENT {
-			conf_session_listen(ps, $<pos>1, $3, $4, true);
-		}
-		| DNS ON STRING port {
-			conf_session_dns(ps, $<pos>1, $3, $4);
+		| DNS ON STRING port optional {
+			conf_session_dns(ps, $<pos>1, $3, $4, $5);
 		}
 		| POLICY STRING {
 			conf_session_policy(ps, $<pos>1, $2);

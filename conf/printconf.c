@@ -388,8 +388,9 @@ print_endpoints(FILE *fp, const char *name, const struct conf_endpoints *list)
 	TAILQ_FOREACH(ep, list, ep_entry) {
 		fprintf(fp, "\t%s on ", name);
 		print_addr(fp, &ep->ep_addr);
-		fprintf(fp, " port %u%s\n", ep->ep_port,
-		    ep->ep_transparent ? " transparent" : "");
+		fprintf(fp, " port %u%s%s\n", ep->ep_port,
+		    ep->ep_transparent ? " transparent" : "",
+		    ep->ep_optional ? " optional" : "");
 	}
 }
 

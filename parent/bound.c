@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: ISC */
 
 /*
- * The parent runs this: the sockets of fixed sessions.  They are bound when a
+ * The parent runs this: the sockets of fixed sessions, and those on which the
+ * kernel tells them what its rules have refused.  They are bound when a
  * configuration is weighed, so that an address in use refuses it, and kept
  * here, so that an engine that starts again finds them.
  */
@@ -16,6 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "netlink.h"
 #include "parent.h"
 
 #define LISTEN_BACKLOG	1024
@@ -51,6 +53,10 @@ bound_make(struct bound *bo)
 	socklen_t		 len;
 	int			 type, on = 1;
 
+	if (bo->bo_kind == LISTEN_NFLOG) {
+		bo->bo_fd = netlink_log(bo->bo_where.ep_port);
+		return bo->bo_fd == -1 ? -1 : 0;
+	}
 	type = bo->bo_kind == LISTEN_DNS_UDP ? SOCK_DGRAM : SOCK_STREAM;
 	len = addr_to_sockaddr(&bo->bo_where.ep_addr, bo->bo_where.ep_port,
 	    &ss);
@@ -75,6 +81,34 @@ bound_make(struct bound *bo)
 	    setsockopt(bo->bo_fd, IPPROTO_IP, IP_PKTINFO, &on, sizeof(on));
 }
 
+/* An address, or a family, that this machine does not have. */
+static bool
+is_missing(const struct conf_endpoint *ep, int error)
+{
+	return ep->ep_optional && (error == EADDRNOTAVAIL ||
+	    error == EAFNOSUPPORT);
+}
+
+static int
+bound_fail(const struct bound *bo, const char *session, int error,
+    struct why *why)
+{
+	const struct conf_endpoint	*ep = &bo->bo_where;
+	char				 text[ADDRESS_LEN];
+
+	if (bo->bo_kind == LISTEN_NFLOG)
+		return why_set(why, "%s:%u: session \"%s\": refused group "
+		    "%u: %s", ep->ep_pos.p_file, ep->ep_pos.p_line, session,
+		    ep->ep_port, error == EPERM ?
+		    "the daemon lacks the capability NET_ADMIN" :
+		    error == EBUSY ? "another program has it" :
+		    strerror(error));
+	return why_set(why, "%s:%u: session \"%s\": %s port %u: %s",
+	    ep->ep_pos.p_file, ep->ep_pos.p_line, session,
+	    addr_format(&ep->ep_addr, text, sizeof(text)), ep->ep_port,
+	    strerror(error));
+}
+
 static int
 bound_open(struct bounds *list, const char *session, enum listen_kind kind,
     const struct conf_endpoint *ep, const struct bounds *had, struct why *why)
@@ -82,6 +116,7 @@ bound_open(struct bounds *list, const char *session, enum listen_kind kind,
 	const struct bound	*old;
 	struct bound		*bo;
 	char			 text[ADDRESS_LEN];
+	int			 error;
 
 	if ((bo = calloc(1, sizeof(*bo))) == NULL)
 		return why_set(why, "%s", strerror(errno));
@@ -93,15 +128,34 @@ bound_open(struct bounds *list, const char *session, enum listen_kind kind,
 	if ((old = bound_find(had, bo)) != NULL)
 		bo->bo_fd = fcntl(old->bo_fd, F_DUPFD_CLOEXEC, 0);
 	else if (bound_make(bo) == -1 && bo->bo_fd != -1) {
+		error = errno;
 		close(bo->bo_fd);
 		bo->bo_fd = -1;
+		errno = error;
 	}
 	if (bo->bo_fd != -1)
 		return 0;
-	return why_set(why, "%s:%u: session \"%s\": %s port %u: %s",
-	    ep->ep_pos.p_file, ep->ep_pos.p_line, session,
-	    addr_format(&ep->ep_addr, text, sizeof(text)), ep->ep_port,
-	    strerror(errno));
+	if (!is_missing(ep, error = errno))
+		return bound_fail(bo, session, error, why);
+	if (kind != LISTEN_DNS_TCP)
+		log_info("session %s: %s port %u is left out: %s", session,
+		    addr_format(&ep->ep_addr, text, sizeof(text)),
+		    ep->ep_port, strerror(error));
+	TAILQ_REMOVE(list, bo, bo_entry);
+	free(bo);
+	return 0;
+}
+
+/* The socket for packets that rules of the kernel refuse. */
+static int
+bound_open_log(struct bounds *list, const struct conf_session *ss,
+    const struct bounds *had, struct why *why)
+{
+	struct conf_endpoint	 group = { .ep_pos = ss->ss_pos,
+	    .ep_port = (uint16_t)ss->ss_refused_group };
+
+	return ss->ss_refused_group == 0 ? 0 : bound_open(list, ss->ss_name,
+	    LISTEN_NFLOG, &group, had, why);
 }
 
 int
@@ -112,6 +166,8 @@ bounds_open(struct bounds *list, const struct config *conf,
 	const struct conf_endpoint	*ep;
 
 	TAILQ_FOREACH(ss, &conf->cf_sessions, ss_entry) {
+		if (bound_open_log(list, ss, had, why) == -1)
+			return -1;
 		TAILQ_FOREACH(ep, &ss->ss_listen, ep_entry)
 			if (bound_open(list, ss->ss_name, LISTEN_TCP, ep, had,
 			    why) == -1)

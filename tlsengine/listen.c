@@ -217,10 +217,9 @@ tlsengine_parent_conf_listen(struct ipc *ip, const union msg *m)
 
 	if (fd == -1)
 		fatalx("no free descriptor for a listener");
-	if (m->conf_listen.kind >= LISTEN_NFLOG) {
+	if (m->conf_listen.kind >= LISTEN_KIND_MAX) {
 		close(fd);
-		return m->conf_listen.kind < LISTEN_KIND_MAX ? 0 :
-		    ipc_bad(ip, "listener of kind %u", m->conf_listen.kind);
+		return ipc_bad(ip, "listener of kind %u", m->conf_listen.kind);
 	}
 	li = listener_new(fd, m->conf_listen.kind,
 	    m->conf_listen.transparent != 0);

@@ -2,8 +2,8 @@
 
 /*
  * tlsengine runs this: the socket on which the kernel reports what the fence
- * of a local sandbox refused.  The agent may send as fast as it can; what it
- * can cause is a bounded number of records, the rest is counted.
+ * of a local sandbox or of a pod refused.  The agent may send as fast as it
+ * can; what it can cause is a bounded number of records, the rest is counted.
  */
 
 #include <sys/socket.h>
