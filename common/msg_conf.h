@@ -158,9 +158,12 @@ MSG(CONF_FILE, conf_file, R_PARENT, R_DECIDERD | R_K8SD | R_ENGINE, FD_MUST,
     S_PREPARE)
 FIELDS(conf_file, U8(what))
 
-/* asks: the policy has rules about connections, not only about requests. */
+/*
+ * asks: the policy has rules about connections, not only about requests.
+ * waits: nobody is served before TRUST_WRITTEN.
+ */
 MSG(CONF_ENGINE, conf_engine, R_PARENT, R_ENGINE, FD_NEVER, S_PREPARE)
-FIELDS(conf_engine, STR(policy, NAME_LEN) U8(asks) U32(connections)
+FIELDS(conf_engine, STR(policy, NAME_LEN) U8(asks) U8(waits) U32(connections)
     U64(handshake_ms) U64(head_ms) U64(response_ms) U64(idle_ms) U64(tunnel_ms)
     U64(total_ms))
 

@@ -86,6 +86,9 @@ MSG(ENGINE_BYE, empty, R_ENGINE, R_POLICYD, FD_NEVER, S_OPEN)
 MSG(ENGINE_TRUST, engine_trust, R_ENGINE, R_PARENT, FD_NEVER, S_COMMIT)
 FIELDS(engine_trust, STR(ca, 4096) BYTES(java, 4096))
 
+/* The files are where clients look for them. */
+MSG(TRUST_WRITTEN, empty, R_PARENT, R_ENGINE, FD_NEVER, S_COMMIT | S_RUN)
+
 MSG(ENGINE_BAD, engine_bad, R_POLICYD | R_RECORDER | R_DIALER, R_PARENT,
     FD_NEVER, S_WORK)
 FIELDS(engine_bad, U32(instance) STR(why, PATH_LEN))

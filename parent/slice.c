@@ -295,6 +295,7 @@ slice_engine(struct proc *pr, const struct config *conf, struct runtime *rt)
 	ss = conf_session_find(conf, pr->pr_session->se_name);
 	ipc_send(pr->pr_ipc, -1, CONF_ENGINE, conf_engine,
 	    .policy = cp->cp_name, .asks = policy_asks(cp->cp_policy),
+	    .waits = ss != NULL && ss->ss_trust_directory != NULL,
 	    .connections = conf->cf_limit[CONF_LIMIT_CONNECTIONS],
 	    .handshake_ms = t[CONF_TIMEOUT_HANDSHAKE],
 	    .head_ms = t[CONF_TIMEOUT_HEAD],

@@ -10,6 +10,8 @@
 
 #include <sys/stat.h>
 
+#include <event2/buffer.h>
+
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -98,49 +100,96 @@ trust_directory(const char *path, struct why *why)
 	return place_open(path, -1, why);
 }
 
-/* Into place by renaming: a reader sees the old file or the whole new one. */
+/* All of a file, behind what is in the buffer; -1 with errno. */
+static int
+append_file(struct evbuffer *buf, const char *path)
+{
+	struct why	 why;
+	int		 fd, n;
+
+	if ((fd = place_read(path, &why)) == -1) {
+		log_warnx("trust directory: %s", why.text);
+		return -1;
+	}
+	while ((n = evbuffer_read(buf, fd, -1)) > 0)
+		continue;
+	close(fd);
+	return n;
+}
+
+/*
+ * A file that is there may be mounted by itself, where a new one of its name
+ * would not be seen: it keeps its inode.  -1 with errno; ENOENT for anything
+ * that is not a file.
+ */
+static int
+write_in_place(int dir, const char *name, struct evbuffer *buf)
+{
+	struct stat	 st;
+	off_t		 len = (off_t)evbuffer_get_length(buf);
+	int		 fd, rv = -1, error;
+
+	fd = openat(dir, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	if (fd == -1 && (errno == ELOOP || errno == ENXIO))
+		errno = ENOENT;
+	if (fd == -1)
+		return -1;
+	if (fstat(fd, &st) == -1 || !S_ISREG(st.st_mode))
+		errno = ENOENT;
+	else if (evbuffer_write(buf, fd) == len && ftruncate(fd, len) == 0 &&
+	    fchmod(fd, 0644) == 0)
+		rv = 0;
+	error = errno;
+	close(fd);
+	errno = error;
+	return rv;
+}
+
+/* A new file appears whole. */
+static int
+write_new(int dir, const char *name, struct evbuffer *buf)
+{
+	char	 tmp[NAME_LEN];
+	int	 len = (int)evbuffer_get_length(buf), fd, rv = -1;
+
+	snprintf(tmp, sizeof(tmp), ".%s.new", name);
+	unlinkat(dir, tmp, 0);
+	fd = openat(dir, tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
+	if (fd == -1)
+		return -1;
+	if (evbuffer_write(buf, fd) == len)
+		rv = renameat(dir, tmp, dir, name);
+	close(fd);
+	return rv;
+}
+
+/* Behind the bundle, if there is one, which everybody may read here. */
 static int
 write_file(int dir, const char *name, const char *bundle, const void *data,
     size_t len)
 {
-	struct why	 why;
-	char		 tmp[NAME_LEN], buf[16384];
-	ssize_t		 n = 0;
-	int		 in = -1, out, rv = -1;
+	struct evbuffer	*buf;
+	int		 rv = -1;
 
-	snprintf(tmp, sizeof(tmp), ".%s.new", name);
-	unlinkat(dir, tmp, 0);
-	out = openat(dir, tmp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644);
-	if (out == -1)
+	if ((buf = evbuffer_new()) == NULL)
+		fatal("%s", __func__);
+	/* The bundle's last line may lack its end. */
+	if (bundle != NULL && (append_file(buf, bundle) == -1 ||
+	    evbuffer_add(buf, "\n", 1) == -1))
 		goto done;
-	if (bundle != NULL) {
-		/* Everybody may read the copy. */
-		if ((in = place_read(bundle, &why)) == -1) {
-			log_warnx("trust directory: %s", why.text);
-			goto done;
-		}
-		while ((n = read(in, buf, sizeof(buf))) > 0)
-			if (write(out, buf, n) != n)
-				goto done;
-		/* The bundle's last line may lack its end. */
-		if (write(out, "\n", 1) != 1)
-			goto done;
-	}
-	if (n == -1 || write(out, data, len) != (ssize_t)len ||
-	    renameat(dir, tmp, dir, name) == -1)
+	if (evbuffer_add(buf, data, len) == -1 ||
+	    evbuffer_pullup(buf, -1) == NULL)
 		goto done;
-	rv = 0;
+	if ((rv = write_in_place(dir, name, buf)) == -1 && errno == ENOENT)
+		rv = write_new(dir, name, buf);
 done:
 	if (rv == -1)
 		log_warn("trust directory: %s", name);
-	if (in != -1)
-		close(in);
-	if (out != -1)
-		close(out);
+	evbuffer_free(buf);
 	return rv;
 }
 
-/* A file is there and holds something else. */
+/* A file is there and holds something, but something else. */
 static bool
 differs(int dir, const char *name, const char *text)
 {
@@ -153,28 +202,22 @@ differs(int dir, const char *name, const char *text)
 		return false;
 	n = read(fd, have, sizeof(have));
 	close(fd);
-	return n != -1 && ((size_t)n != strlen(text) ||
+	return n > 0 && ((size_t)n != strlen(text) ||
 	    memcmp(have, text, n) != 0);
 }
 
-int
-parent_engine_trust(struct ipc *ip, const union msg *m)
+/* Of a fixed session, whose clients look for it there. */
+static int
+trust_write(struct session *se, const struct conf_session *ss,
+    const struct msg_engine_trust *mt)
 {
-	const struct msg_engine_trust	*mt = &m->engine_trust;
-	const struct proc		*pr = ip->ip_arg;
-	struct session			*se = pr->pr_session;
-	const struct conf_session	*ss;
-	struct why			 why;
-	int				 dir;
+	struct why	 why;
+	int		 dir, rv = 0;
 
-	if (se == NULL ||
-	    (ss = conf_session_find(d.d_conf, se->se_name)) == NULL ||
-	    ss->ss_trust_directory == NULL)
-		return 0;
 	if ((dir = trust_directory(ss->ss_trust_directory, &why)) == -1) {
 		log_warnx("session %s: trust directory %s", ss->ss_name,
 		    why.text);
-		return 0;
+		return -1;
 	}
 	/* Of a daemon before this one; policyd tells of those since. */
 	if (!se->se_trusted && differs(dir, "ca.pem", mt->ca))
@@ -182,10 +225,29 @@ parent_engine_trust(struct ipc *ip, const union msg *m)
 		    "one before reject it ('ca certificate ... key ...' keeps "
 		    "one)", se->se_name, ss->ss_trust_directory);
 	se->se_trusted = true;
-	write_file(dir, "ca.pem", NULL, mt->ca, strlen(mt->ca));
-	write_file(dir, "bundle.pem", trust_bundle(d.d_conf, ss), mt->ca,
-	    strlen(mt->ca));
-	write_file(dir, "ca.jks", NULL, mt->java.data, mt->java.len);
+	if (write_file(dir, "ca.pem", NULL, mt->ca, strlen(mt->ca)) == -1 ||
+	    write_file(dir, "bundle.pem", trust_bundle(d.d_conf, ss), mt->ca,
+	    strlen(mt->ca)) == -1 ||
+	    write_file(dir, "ca.jks", NULL, mt->java.data,
+	    mt->java.len) == -1)
+		rv = -1;
 	close(dir);
+	return rv;
+}
+
+/* The engine serves nobody before it hears that the files are there. */
+int
+parent_engine_trust(struct ipc *ip, const union msg *m)
+{
+	const struct proc		*pr = ip->ip_arg;
+	struct session			*se = pr->pr_session;
+	const struct conf_session	*ss = NULL;
+
+	if (se != NULL)
+		ss = conf_session_find(d.d_conf, se->se_name);
+	if (ss != NULL && ss->ss_trust_directory != NULL &&
+	    trust_write(se, ss, &m->engine_trust) == -1)
+		return ipc_bad(ip, "its trust files cannot be written");
+	ipc_send(ip, -1, TRUST_WRITTEN, empty);
 	return 0;
 }

@@ -43,6 +43,7 @@ TAILQ_HEAD(listeners, listener);
 static struct listeners	 running = TAILQ_HEAD_INITIALIZER(running);
 static struct listeners	 candidate = TAILQ_HEAD_INITIALIZER(candidate);
 static struct listeners	 boxed = TAILQ_HEAD_INITIALIZER(boxed);
+static bool		 serves;
 
 /*
  * The address and port that the client dialled.  A redirect keeps it for us;
@@ -227,6 +228,23 @@ tlsengine_parent_conf_listen(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
+bool
+listen_serves(void)
+{
+	return serves;
+}
+
+/* From here on; who has connected before waits in the kernel's queue. */
+void
+listen_serve(void)
+{
+	struct listener	*li;
+
+	serves = true;
+	TAILQ_FOREACH(li, &running, li_entry)
+		event_add(&li->li_ev, NULL);
+}
+
 void
 listen_commit(void)
 {
@@ -235,7 +253,8 @@ listen_commit(void)
 	listeners_clear(&running);
 	TAILQ_CONCAT(&running, &candidate, li_entry);
 	TAILQ_FOREACH(li, &running, li_entry)
-		event_add(&li->li_ev, NULL);
+		if (serves)
+			event_add(&li->li_ev, NULL);
 	names_enable(has_dns(&running) || has_dns(&boxed));
 }
 

@@ -46,6 +46,7 @@ tlsengine_parent_conf_engine(struct ipc *ip, const union msg *m)
 	(void)ip;
 	strlcpy(candidate.st_policy, me->policy, sizeof(candidate.st_policy));
 	candidate.st_asks = me->asks;
+	candidate.st_waits = me->waits;
 	candidate.st_connections = me->connections;
 	candidate.st_handshake_ms = me->handshake_ms;
 	candidate.st_head_ms = me->head_ms;
@@ -192,6 +193,24 @@ take_files(void)
 		upstream_trust_changed();
 }
 
+static void
+serve(void)
+{
+	listen_serve();
+	box_hear();
+	ipc_send(policyd, -1, ENGINE_HELLO, generation, generation);
+}
+
+/* Of the first CA: clients find it where they look. */
+static int
+tlsengine_parent_trust_written(struct ipc *ip, const union msg *m)
+{
+	(void)ip, (void)m;
+	if (settings.st_waits && !listen_serves())
+		serve();
+	return 0;
+}
+
 /* Engines have no vote: one that cannot work under this ends. */
 static void
 tlsengine_commit(void)
@@ -211,10 +230,9 @@ tlsengine_commit(void)
 	listen_commit();
 	if (first || renewed)
 		ca_commit(files[FILE_CERTIFICATE], files[FILE_KEY]);
-	if (first) {
-		box_hear();
-		ipc_send(policyd, -1, ENGINE_HELLO, generation, generation);
-	} else
+	if (first && !settings.st_waits)
+		serve();
+	else if (!first)
 		conns_recheck();
 	log_debug("session %s: policy %s", child_session, settings.st_policy);
 }
@@ -228,6 +246,7 @@ static const ipc_handler parent_handlers[MSG_MAX] = {
 	[MSG_CONF_OPTION] = tlsengine_parent_conf_option,
 	[MSG_CONF_LISTEN] = tlsengine_parent_conf_listen,
 	[MSG_CONF_WEIGH] = tlsengine_parent_conf_weigh,
+	[MSG_TRUST_WRITTEN] = tlsengine_parent_trust_written,
 };
 
 static const ipc_handler policyd_handlers[MSG_MAX] = {

@@ -30,6 +30,7 @@ struct settings {
 	char		 st_policy[NAME_LEN + 1];
 	struct policy_options st_options;
 	uint8_t		 st_asks;	/* about connections */
+	uint8_t		 st_waits;	/* for TRUST_WRITTEN, at first */
 	uint32_t	 st_connections;
 	uint64_t	 st_handshake_ms;
 	uint64_t	 st_head_ms;
@@ -74,6 +75,8 @@ int		 tlsengine_parent_conf_listen(struct ipc *,
 		    const union msg *);
 void		 listen_begin(void);
 void		 listen_commit(void);
+void		 listen_serve(void);
+bool		 listen_serves(void);
 
 /* dns_socket.c */
 void		 dns_prepare(int);				/* UDP */
