@@ -2,7 +2,7 @@
 
 /*
  * Every child runs this, and box: without capabilities before it reads what
- * somebody else wrote.
+ * somebody else wrote.  The parent looks which it has.
  */
 
 #ifdef __linux__
@@ -16,6 +16,22 @@
 #include <unistd.h>
 
 #include "caps.h"
+
+/* What cannot be asked about is not lacking: it will be missed when used. */
+uint64_t
+caps_lacking(uint64_t wanted)
+{
+	struct __user_cap_header_struct	 head = {
+		.version = _LINUX_CAPABILITY_VERSION_3
+	};
+	struct __user_cap_data_struct	 have[_LINUX_CAPABILITY_U32S_3];
+
+	memset(have, 0, sizeof(have));
+	if (syscall(SYS_capget, &head, have) == -1)
+		return 0;
+	return wanted & ~((uint64_t)have[1].effective << 32 |
+	    have[0].effective);
+}
 
 const char *
 caps_bound(void)

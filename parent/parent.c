@@ -264,7 +264,7 @@ run(struct config *conf)
 	/* Said once, and not by each child. */
 	if ((missing = sandbox_missing()) != NULL)
 		fatalx("%s", missing);
-	if (identity_check(conf, &why) == -1 ||
+	if (needs_check(&why) == -1 || identity_check(conf, &why) == -1 ||
 	    (rt = runtime_open(conf, NULL, &why)) == NULL) {
 		pid_withdraw();
 		fatalx("%s", why.text);

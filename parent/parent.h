@@ -283,6 +283,9 @@ void		 mount_exec_mover(const struct mount_spec *,
 int		 parent_child_open_ask(struct ipc *, const union msg *);
 int		 parent_child_open_done(struct ipc *, const union msg *);
 
+/* needs.c */
+int		 needs_check(struct why *);
+
 /* identity.c */
 int		 identity_check(const struct config *, struct why *);
 void		 identity_sandboxes(const struct config *,
