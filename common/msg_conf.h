@@ -107,6 +107,10 @@ FIELDS(conf_audit, STR(path, PATH_LEN))
 MSG(CONF_AUDIT_SAME, empty, R_PARENT, R_RECORDER, FD_NEVER, S_PREPARE)
 MSG(CONF_TIP, empty, R_PARENT, R_RECORDER, FD_MUST, S_PREPARE)
 
+/* plain: a file, which never blocks and cannot be waited for. */
+MSG(CONF_STDOUT, conf_stdout, R_PARENT, R_RECORDER, FD_MUST, S_PREPARE)
+FIELDS(conf_stdout, U8(plain))
+
 /* A policy whose sessions go on while records are lost. */
 MSG(CONF_GAP, conf_gap, R_PARENT, R_RECORDER, FD_NEVER, S_PREPARE)
 FIELDS(conf_gap, STR(policy, NAME_LEN))

@@ -329,6 +329,7 @@ struct config {
 	struct conf_control	*cf_control_ro;	/* NULL: none */
 	const char		*cf_audit_file;	/* NULL: none */
 	enum policy_full	 cf_audit_full;
+	bool			 cf_audit_stdout;
 	struct conf_hosts	 cf_hosts;
 	struct conf_endpoints	 cf_resolvers;	/* empty: the system's */
 	uint32_t		 cf_dial_mark;	/* of the dialer's sockets; 0 */

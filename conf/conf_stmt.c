@@ -49,6 +49,7 @@ const struct option global_table[] = {
 	ROW(HAND, "control socket read-only"),
 	ROW(PATH, "audit file", CF(cf_audit_file)),
 	ROW(ENUM, "audit on full", CF(cf_audit_full), WORDS(policy_full_words)),
+	ROW(FLAG, "audit stdout", CF(cf_audit_stdout)),
 	ROW(HAND, "resolver"),
 	ROW(COUNT, "dial mark", CF(cf_dial_mark), RANGE(1, UINT32_MAX)),
 	ROW(PATH, "upstream trust file", CF(cf_upstream_trust)),

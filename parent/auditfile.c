@@ -109,3 +109,25 @@ auditfile_open(struct auditfile *af, const char *path,
 		    "go to %s", path, af->af_path);
 	return open_tip(af, why);
 }
+
+/*
+ * Standard output, for the recorder, which must not wait for its reader.
+ * Opened anew: who started us may write to the same pipe and wants to wait.
+ */
+int
+auditfile_stdout(bool *plain)
+{
+	struct stat	 st;
+	int		 fd;
+
+	*plain = fstat(STDOUT_FILENO, &st) == 0 && S_ISREG(st.st_mode);
+	fd = open("/proc/self/fd/1", O_WRONLY | O_APPEND | O_NONBLOCK |
+	    O_NOCTTY | O_CLOEXEC);
+	if (fd != -1)
+		return fd;
+	/* A socket, or a pipe that another user has made. */
+	if ((fd = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)) == -1 ||
+	    fcntl(fd, F_SETFL, O_WRONLY | O_NONBLOCK) == -1)
+		log_warn("audit stdout");
+	return fd;
+}

@@ -197,6 +197,7 @@ parent_parse(struct conf_errors *errs)
 	if (d.d_private) {
 		TAILQ_INIT(&conf->cf_sessions);
 		conf->cf_control = conf->cf_control_ro = NULL;
+		conf->cf_audit_stdout = false;
 	} else if (geteuid() == 0)
 		identity_sandboxes(conf, errs);
 	if (errs->ce_count == 0)

@@ -345,6 +345,7 @@ struct auditfile {
 
 int		 auditfile_open(struct auditfile *, const char *,
 		    const struct auditfile *, struct why *);
+int		 auditfile_stdout(bool *);
 
 /* place.c */
 int		 place_open(const char *, uid_t, struct why *);

@@ -342,6 +342,11 @@ runtime_open(const struct config *conf, const struct runtime *old,
 	const char			*path;
 	struct runtime			*rt;
 
+	if (conf->cf_audit_stdout && !d.d_debug) {
+		why_set(why, "audit stdout: a daemon in the background has "
+		    "none (-d keeps it in the foreground)");
+		return NULL;
+	}
 	if (old != NULL)
 		had = old->rt_control;
 	if ((rt = runtime_new()) == NULL) {

@@ -117,6 +117,8 @@ slice_recorder(struct proc *pr, const struct config *conf, struct runtime *rt)
 {
 	const struct conf_policy	*cp;
 	struct auditfile		*af = runtime_audit(rt);
+	bool				 plain;
+	int				 fd;
 
 	if (af->af_same)
 		ipc_send(pr->pr_ipc, -1, CONF_AUDIT_SAME, empty);
@@ -126,6 +128,10 @@ slice_recorder(struct proc *pr, const struct config *conf, struct runtime *rt)
 	if (af->af_tip != -1)
 		ipc_send(pr->pr_ipc, af->af_tip, CONF_TIP, empty);
 	af->af_fd = af->af_tip = -1;
+	if (conf->cf_audit_stdout &&
+	    (fd = auditfile_stdout(&plain)) != -1)
+		ipc_send(pr->pr_ipc, fd, CONF_STDOUT, conf_stdout,
+		    .plain = plain);
 	TAILQ_FOREACH(cp, &conf->cf_policies, cp_entry) {
 		if (cp->cp_policy->pl_options.po_full == FULL_GAP)
 			ipc_send(pr->pr_ipc, -1, CONF_GAP, conf_gap,

@@ -287,6 +287,7 @@ audit_mend(void)
 	audit_ended();
 	chain_join(&ln.ln_link);
 	follower_send(&ln);
+	printer_send(&ln);
 	return 0;
 }
 

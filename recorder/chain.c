@@ -206,7 +206,8 @@ chain_begin(enum record_kind kind, uint64_t at, const char *session,
 {
 	if (promised > 0)
 		audit_catch_up();
-	if (!audit_listens() && follower_count() == 0) {
+	if (!audit_listens() && follower_count() == 0 &&
+	    !printer_listens()) {
 		tip.li_seq++;
 		tip.li_hashed = 0;
 		room_put(promised);
@@ -241,6 +242,7 @@ chain_end(void)
 	audit_append(&current);
 	room_put(current.ln_promised);
 	follower_send(&current);
+	printer_send(&current);
 }
 
 static const char *

@@ -113,6 +113,14 @@ recorder_parent_conf_tip(struct ipc *ip, const union msg *m)
 }
 
 static int
+recorder_parent_conf_stdout(struct ipc *ip, const union msg *m)
+{
+	if (printer_offer(ipc_take_fd(ip), m->conf_stdout.plain) == -1)
+		return ipc_bad(ip, "a second standard output in a generation");
+	return 0;
+}
+
+static int
 recorder_parent_follow(struct ipc *ip, const union msg *m)
 {
 	follower_new(ipc_take_fd(ip), &m->follow);
@@ -125,6 +133,7 @@ static const ipc_handler parent_handlers[MSG_MAX] = {
 	[MSG_CONF_AUDIT_SAME] = recorder_parent_conf_audit_same,
 	[MSG_CONF_GAP] = recorder_parent_conf_gap,
 	[MSG_CONF_TIP] = recorder_parent_conf_tip,
+	[MSG_CONF_STDOUT] = recorder_parent_conf_stdout,
 	[MSG_CONF_REDACT] = recorder_parent_conf_redact,
 	[MSG_CONF_SESSION] = recorder_parent_conf_session,
 	[MSG_FOLLOW] = recorder_parent_follow,
@@ -188,12 +197,14 @@ recorder_begin(uint64_t generation)
 {
 	(void)generation;
 	audit_begin();
+	printer_begin();
 	redact_begin();
 }
 
 static void
 recorder_commit(void)
 {
+	printer_commit();
 	audit_commit();
 	redact_commit();
 	engines_review();
@@ -225,6 +236,7 @@ recorder_exit(void)
 	audit_finish();
 	room_close();
 	follower_flush();
+	printer_flush();
 }
 
 static void
@@ -233,6 +245,7 @@ recorder_warm(void)
 	chain_init();
 	audit_init(child_base, engines_hold);
 	follower_init(child_base);
+	printer_init(child_base);
 	/* Registered after libcrypto's handler, so that it runs first. */
 	if (atexit(recorder_exit) != 0)
 		fatalx("atexit");

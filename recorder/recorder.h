@@ -154,6 +154,15 @@ void		 follower_send(const struct line *);
 void		 follower_flush(void);
 uint32_t	 follower_count(void);
 
+/* printer.c */
+void		 printer_init(struct event_base *);
+bool		 printer_listens(void);
+void		 printer_send(const struct line *);
+void		 printer_begin(void);
+int		 printer_offer(int, bool);
+void		 printer_commit(void);
+void		 printer_flush(void);
+
 /* redact.c */
 void		 redact_begin(void);
 void		 redact_commit(void);
