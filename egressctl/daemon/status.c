@@ -5,8 +5,10 @@
  */
 
 #include <limits.h>
+#include <string.h>
 #include <time.h>
 
+#include "client.h"
 #include "egressctl.h"
 #include "show.h"
 
@@ -134,12 +136,70 @@ status_put(const cJSON *answer)
 	put_cas(json_get(answer, "sessions"));
 }
 
+/*
+ * Whether all sessions of the configuration are served, for the probes of a
+ * container.  Engines say that they run when clients find what to trust.
+ */
+static int
+status_probe(const cJSON *answer)
+{
+	const cJSON	*row;
+	const char	*kind, *state;
+
+	cJSON_ArrayForEach(row, json_get(answer, "sessions")) {
+		kind = json_string(row, "kind");
+		state = json_string(row, "state");
+		if (kind == NULL || strcmp(kind, "fixed") != 0 ||
+		    (state != NULL && strcmp(state, "running") == 0))
+			continue;
+		fputs("egressctl: session ", stderr);
+		json_put(stderr, json_get(row, "session_id"));
+		fputs(": ", stderr);
+		json_put(stderr, json_get(row, "state"));
+		fputc('\n', stderr);
+		return EXIT_REFUSED;
+	}
+	return 0;
+}
+
+static int	quiet;
+
+static void
+status_option(int ch, const char *value)
+{
+	(void)ch, (void)value;
+	quiet = 1;
+}
+
+static int
+status_run(const struct invocation *in)
+{
+	struct client	 cl;
+	cJSON		*answer;
+	char		*line;
+	int		 status = EXIT_NO_DAEMON;
+
+	if (!quiet)
+		return exchange_run(in);
+	if (client_open(&cl, in->in_socket) == -1)
+		return status;
+	answer = exchange_ask(&cl, exchange_request("status"), -1, &line);
+	if (answer != NULL)
+		status = json_get(answer, "error") != NULL ? EXIT_REFUSED :
+		    status_probe(answer);
+	cJSON_Delete(answer);
+	client_close(&cl);
+	return status;
+}
+
 const struct command command_status = {
 	.co_name = "status",
-	.co_synopsis = "status",
+	.co_synopsis = "status [-q]",
 	.co_help = "show the daemon, its processes and its sessions",
 	.co_other_name = "sessions",
-	.co_run = exchange_run,
+	.co_options = "q",
+	.co_option = status_option,
+	.co_run = status_run,
 	.co_op = "status",
 	.co_show = status_put,
 };
