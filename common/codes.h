@@ -25,6 +25,8 @@
 #define CODE_SESSION_EXISTS	"session_exists"
 #define CODE_UNKNOWN_DECIDER	"unknown_decider"
 #define CODE_NOT_SUPPORTED	"not_supported"
+#define CODE_OUT_OF_RANGE	"out_of_range"
+#define CODE_TAKEN_OVER		"taken_over"
 #define CODE_UNKNOWN_SANDBOX	"unknown_sandbox"
 #define CODE_UNKNOWN_POLICY	"unknown_policy"
 #define CODE_UNKNOWN_SESSION	"unknown_session"

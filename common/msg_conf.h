@@ -111,6 +111,10 @@ MSG(CONF_TIP, empty, R_PARENT, R_RECORDER, FD_MUST, S_PREPARE)
 MSG(CONF_STDOUT, conf_stdout, R_PARENT, R_RECORDER, FD_MUST, S_PREPARE)
 FIELDS(conf_stdout, U8(plain))
 
+/* The audit file is a spool of so many bytes; here is what is acknowledged. */
+MSG(CONF_SPOOL, conf_spool, R_PARENT, R_RECORDER, FD_MUST, S_PREPARE)
+FIELDS(conf_spool, U64(size))
+
 /* A policy whose sessions go on while records are lost. */
 MSG(CONF_GAP, conf_gap, R_PARENT, R_RECORDER, FD_NEVER, S_PREPARE)
 FIELDS(conf_gap, STR(policy, NAME_LEN))

@@ -30,16 +30,27 @@ MSG(PEER_ASK, cookie, R_CONTROLD, R_PARENT, FD_MUST, S_WORK)
 MSG(PEER_ANSWER, peer_answer, R_PARENT, R_CONTROLD, FD_NEVER, S_WORK)
 FIELDS(peer_answer, U32(cookie) U8(welcome) U32(uid) U32(gid))
 
-/* An empty session means all of them; kinds is a set of 1 << record kind. */
+/*
+ * An empty session means all of them; kinds is a set of 1 << record kind, from
+ * one of follow_from.  The rest is of who acknowledges: see spool.c.
+ */
 MSG(FOLLOW_ASK, follow, R_CONTROLD, R_PARENT, FD_MUST, S_WORK)
-FIELDS(follow, U32(kinds) STR(session, SESSION_LEN))
+FIELDS(follow, U32(kinds) STR(session, SESSION_LEN) U8(from) U64(first)
+    U64(window) U64(term))
 
 MSG(FOLLOW, follow, R_PARENT, R_RECORDER, FD_MUST, S_WORK)
 MSG(AUDIT_ASK, cookie, R_CONTROLD, R_RECORDER, FD_NEVER, S_OPEN)
 
 MSG(AUDIT_STATUS, audit_status, R_RECORDER, R_CONTROLD, FD_NEVER, S_OPEN)
 FIELDS(audit_status, U32(cookie) U64(seq) U32(followers) U8(full)
-    STR(path, PATH_LEN))
+    STR(path, PATH_LEN) U64(spool) U64(waiting) U64(acknowledged))
+
+/* Records up to seq need not be kept; result is one of ack_result. */
+MSG(ACK_ASK, ack_ask, R_CONTROLD, R_RECORDER, FD_NEVER, S_OPEN)
+FIELDS(ack_ask, U32(cookie) U64(seq) U64(term))
+
+MSG(ACK_DONE, ack_done, R_RECORDER, R_CONTROLD, FD_NEVER, S_OPEN)
+FIELDS(ack_done, U32(cookie) U8(result) U64(acknowledged) U64(sent))
 
 /* What a session was refused: each REFUSAL with how often, then the sum. */
 MSG(REFUSALS_ASK, refusals_ask, R_CONTROLD, R_RECORDER, FD_NEVER, S_OPEN)

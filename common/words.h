@@ -295,6 +295,29 @@ enum socket_kind {
 	SOCKET_KIND_MAX
 };
 
+/* Where a follower begins. */
+enum follow_from {
+	FOLLOW_LIVE,		/* with what comes */
+	FOLLOW_NUMBER,
+	FOLLOW_ACKNOWLEDGED,	/* after that; it acknowledges itself */
+	FOLLOW_FROM_MAX
+};
+/* A window holds any record. */
+#define FOLLOW_WINDOW_MIN	(256 * 1024)
+#define FOLLOW_WINDOW_MAX	(64 * 1024 * 1024)
+#define FOLLOW_WINDOW		(1024 * 1024)
+
+/* Answers of ACK_DONE. */
+enum ack_result {
+	ACK_OK,
+	ACK_NO_SPOOL,
+	ACK_OLD_TERM,
+	ACK_LOW,		/* acknowledged before */
+	ACK_HIGH,		/* not sent yet */
+	ACK_FAILED,		/* it could not be written down */
+	ACK_RESULT_MAX
+};
+
 /* Answers of RELOAD_DONE. */
 enum reload_result {
 	RELOAD_OK,

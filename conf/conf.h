@@ -328,6 +328,7 @@ struct config {
 	struct conf_control	*cf_control;	/* NULL: not given */
 	struct conf_control	*cf_control_ro;	/* NULL: none */
 	const char		*cf_audit_file;	/* NULL: none */
+	uint64_t		 cf_spool;	/* its bytes; 0: it is kept */
 	enum policy_full	 cf_audit_full;
 	bool			 cf_audit_stdout;
 	struct conf_hosts	 cf_hosts;

@@ -175,6 +175,9 @@ check_policies(struct parse *ps)
 	struct conf_policy	*cp;
 	struct conf_rule	*cr;
 
+	if (ps->ps_conf->cf_spool > 0 && ps->ps_conf->cf_audit_file == NULL)
+		conf_error(ps, stmt_pos(&ps->ps_global, "spool"),
+		    "spool: there is no audit file");
 	TAILQ_FOREACH(cp, &ps->ps_conf->cf_policies, cp_entry) {
 		if (!(cp->cp_set & stmt_bit(policy_table, "audit on full")))
 			cp->cp_policy->pl_options.po_full =

@@ -48,6 +48,7 @@ const struct option global_table[] = {
 	ROW(HAND, "control socket"),
 	ROW(HAND, "control socket read-only"),
 	ROW(PATH, "audit file", CF(cf_audit_file)),
+	ROW(BYTES, "spool", CF(cf_spool), RANGE(MB, 1024 * GB)),
 	ROW(ENUM, "audit on full", CF(cf_audit_full), WORDS(policy_full_words)),
 	ROW(FLAG, "audit stdout", CF(cf_audit_stdout)),
 	ROW(HAND, "resolver"),

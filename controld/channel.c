@@ -28,6 +28,7 @@ static const ipc_handler policyd_handlers[MSG_MAX] = {
 };
 static const ipc_handler recorder_handlers[MSG_MAX] = {
 	[MSG_AUDIT_STATUS] = controld_recorder_audit_status,
+	[MSG_ACK_DONE] = controld_recorder_ack_done,
 	[MSG_REFUSAL] = controld_recorder_refusal,
 	[MSG_REFUSALS] = controld_recorder_refusals,
 };

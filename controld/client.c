@@ -173,9 +173,13 @@ client_answer(struct client *cl, const struct request *rq)
 static void
 client_hand_over(struct client *cl)
 {
+	const struct msg_follow	*mf = &cl->cl_follow;
+
 	if (cl->cl_state == CLIENT_FOLLOW)
 		ipc_send(child_parent, cl->cl_fd, FOLLOW_ASK, follow,
-		    .kinds = cl->cl_kinds, .session = cl->cl_session);
+		    .kinds = mf->kinds, .session = cl->cl_session,
+		    .from = mf->from, .first = mf->first,
+		    .window = mf->window, .term = mf->term);
 	else if (!pod_attach(session_by_number(cl->cl_number), cl->cl_fd))
 		ipc_send(child_parent, cl->cl_fd, SESSION_ATTACH,
 		    session_attach, .number = cl->cl_number);
@@ -239,10 +243,11 @@ client_finish(struct client *cl, enum client_state state)
 }
 
 void
-client_follow(struct client *cl, uint32_t kinds, const char *session)
+client_follow(struct client *cl, const struct msg_follow *mf)
 {
-	cl->cl_kinds = kinds;
-	strlcpy(cl->cl_session, session, sizeof(cl->cl_session));
+	cl->cl_follow = *mf;
+	strlcpy(cl->cl_session, mf->session, sizeof(cl->cl_session));
+	cl->cl_follow.session = cl->cl_session;
 	client_finish(cl, CLIENT_FOLLOW);
 }
 

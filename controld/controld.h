@@ -242,6 +242,7 @@ struct request_id {
 enum field_type {
 	FIELD_INTEGER,
 	FIELD_STRING,
+	FIELD_FROM,	/* a record's number, or "acknowledged" */
 	FIELD_BOOLEAN,
 	FIELD_STRINGS,		/* an array of them */
 	FIELD_STRINGS_SOME,	/* not an empty one */
@@ -333,7 +334,7 @@ struct client {
 	struct event		 cl_look;	/* has it gone? */
 	struct waiters		 cl_waiters;
 	unsigned int		 cl_nwaiters;
-	uint32_t		 cl_kinds;	/* to follow */
+	struct msg_follow	 cl_follow;	/* but for the session */
 	char			 cl_session[SESSION_LEN + 1];	/* follows */
 	uint32_t		 cl_number;	/* of the session to attach */
 };
@@ -355,7 +356,7 @@ void	 client_send(struct client *, const struct request_id *, const char *,
 	    size_t);
 void	 client_answer(struct client *, const struct request *);
 void	 client_settle(struct client *);
-void	 client_follow(struct client *, uint32_t, const char *);
+void	 client_follow(struct client *, const struct msg_follow *);
 int	 client_said_more(const struct client *);
 void	 client_attach(struct client *, uint32_t);
 void	 client_hang_up(struct client *);
@@ -375,6 +376,7 @@ enum waiter_kind {
 	WAIT_END,
 	WAIT_MOUNT,
 	WAIT_REFUSALS,
+	WAIT_ACK,
 	WAIT_PENDING,		/* for a list of questions, or a change */
 	WAIT_CACHE,		/* for a list of kept answers */
 	WAIT_INQUIRY,		/* for a decider's answer */
@@ -543,6 +545,10 @@ int	 controld_parent_session_mounted(struct ipc *, const union msg *);
 extern const struct op	 refusals_ops[];
 
 int	 refusals_room(void);
+
+/* follow.c */
+extern const struct op	 follow_ops[];
+int	 controld_recorder_ack_done(struct ipc *, const union msg *);
 int	 controld_recorder_refusal(struct ipc *, const union msg *);
 int	 controld_recorder_refusals(struct ipc *, const union msg *);
 

@@ -14,7 +14,8 @@ static const struct op	 own_ops[];
 
 static const struct op *const	 tables[] = {
 	own_ops, status_ops, environment_ops, run_ops, boxed_ops, pods_ops,
-	mounting_ops, refusals_ops, decide_ops, context_ops, inquiry_ops,
+	mounting_ops, refusals_ops, follow_ops, decide_ops, context_ops,
+	inquiry_ops,
 };
 #define NTABLES	(sizeof(tables) / sizeof(tables[0]))
 
@@ -156,24 +157,6 @@ op_log_level(struct client *cl, struct request *rq)
 	return 0;
 }
 
-/* The last request of a connection: what follows it is not read. */
-static int
-op_events_follow(struct client *cl, struct request *rq)
-{
-	const char	*session, *body;
-	uint32_t	 kinds;
-	size_t		 len;
-
-	if (request_session(rq, &session) == -1 ||
-	    request_kinds(rq, &kinds) == -1)
-		return -1;
-	answer_ok();
-	body = answer_end(&len);
-	client_send(cl, &rq->rq_id, body, len);
-	client_follow(cl, kinds, session);
-	return 0;
-}
-
 /* The text has a line for each thing wrong; people read the first at least. */
 static void
 reload_error(const char *code, const char *text, int list)
@@ -228,15 +211,9 @@ static const struct field level_fields[] = {
 	{ "level", FIELD_STRING, MUST },
 	{ NULL, 0, 0 }
 };
-static const struct field follow_fields[] = {
-	{ "session_id", FIELD_STRING, MAY },
-	{ "kinds", FIELD_STRINGS_SOME, MAY },
-	{ NULL, 0, 0 }
-};
 
 static const struct op own_ops[] = {
 	{ "reload", 0, op_reload, NULL },
 	{ "log.level", 0, op_log_level, level_fields },
-	{ "events.follow", OP_READ_ONLY, op_events_follow, follow_fields },
 	{ NULL, 0, NULL, NULL }
 };

@@ -33,6 +33,13 @@ is_string(const cJSON *v)
 }
 
 static int
+is_from(const cJSON *v)
+{
+	return (is_integer(v) && v->valuedouble >= 1) || (is_string(v) &&
+	    strcmp(v->valuestring, "acknowledged") == 0);
+}
+
+static int
 is_string_array(const cJSON *v)
 {
 	const cJSON	*item;
@@ -94,6 +101,8 @@ static const struct {
 } types[] = {
 	[FIELD_INTEGER] = { "an integer", is_integer },
 	[FIELD_STRING] = { "a string", is_string },
+	[FIELD_FROM] = { "the number of a record, or \"acknowledged\"",
+	    is_from },
 	[FIELD_BOOLEAN] = { "a boolean", is_boolean },
 	[FIELD_STRINGS] = { "an array of strings", is_string_array },
 	[FIELD_STRINGS_SOME] = { "an array of strings, not empty",

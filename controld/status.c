@@ -213,6 +213,14 @@ put_audit(struct jsonw *w)
 	put_uint(w, "seq", state.st_audit.seq);
 	put_uint(w, "followers", state.st_audit.followers);
 	put_bool(w, "full", state.st_audit.full);
+	if (state.st_audit.spool > 0) {
+		jsonw_key(w, "spool");
+		jsonw_object(w);
+		put_uint(w, "size", state.st_audit.spool);
+		put_uint(w, "waiting", state.st_audit.waiting);
+		put_uint(w, "acknowledged", state.st_audit.acknowledged);
+		jsonw_end(w);
+	}
 	jsonw_end(w);
 }
 

@@ -62,35 +62,51 @@ set_path(struct auditfile *af, const char *path, unsigned int run,
 	return 0;
 }
 
-/*
- * Beside the audit file, which it outlives when that is rotated.  Where we can
- * write the one but cannot make the other we do without; the records say so.
- */
+/* A file of ours beside the audit file; -1 and why there is none. */
 static int
-open_tip(struct auditfile *af, struct why *why)
+open_beside(const struct auditfile *af, const char *suffix, struct why *why)
 {
 	struct why	 where;
 	char		 path[PATH_LEN];
-	int		 n;
+	int		 n, fd;
 
-	n = snprintf(path, sizeof(path), "%s.tip", af->af_path);
-	if (n < 0 || (size_t)n >= sizeof(path))
+	n = snprintf(path, sizeof(path), "%s.%s", af->af_path, suffix);
+	if (n < 0 || (size_t)n >= sizeof(path)) {
+		errno = ENAMETOOLONG;
 		return why_set(why, "audit file %s: the name is too long",
 		    af->af_path);
-	if ((af->af_tip = place_file(path, O_RDWR, 0640, &where)) != -1)
+	}
+	if ((fd = place_file(path, O_RDWR, 0640, &where)) == -1) {
+		n = errno;
+		why_set(why, "audit file %s", where.text);
+		errno = n;
+	}
+	return fd;
+}
+
+/*
+ * The tip outlives the audit file when that is rotated.  Where we can write
+ * the one but cannot make the other we do without; the records say so.  A
+ * spool, which is emptied again and again, cannot be without.
+ */
+static int
+open_tip(struct auditfile *af, bool spool, struct why *why)
+{
+	if ((af->af_tip = open_beside(af, "tip", why)) != -1)
 		return 0;
-	if (errno != EACCES && errno != EROFS && errno != ENOSPC &&
-	    errno != EDQUOT)
-		return why_set(why, "audit file %s", where.text);
-	log_warnx("audit file %s: a file that is rotated while we are stopped "
-	    "begins another chain", where.text);
+	if (spool || (errno != EACCES && errno != EROFS && errno != ENOSPC &&
+	    errno != EDQUOT))
+		return -1;
+	log_warnx("%s: a file that is rotated while we are stopped "
+	    "begins another chain", why->text);
 	return 0;
 }
 
 int
-auditfile_open(struct auditfile *af, const char *path,
+auditfile_open(struct auditfile *af, const struct config *conf,
     const struct auditfile *old, struct why *why)
 {
+	const char	*path = conf->cf_audit_file;
 	unsigned int	 run = 0;
 	int		 rv;
 
@@ -107,7 +123,11 @@ auditfile_open(struct auditfile *af, const char *path,
 	if (run > 1 && !af->af_same)
 		log_warnx("audit file %s: another process writes it, records "
 		    "go to %s", path, af->af_path);
-	return open_tip(af, why);
+	if (open_tip(af, conf->cf_spool > 0, why) == -1)
+		return -1;
+	if (conf->cf_spool > 0)
+		af->af_ack = open_beside(af, "ack", why);
+	return conf->cf_spool > 0 && af->af_ack == -1 ? -1 : 0;
 }
 
 /*

@@ -97,7 +97,9 @@ parent_controld_follow_ask(struct ipc *ip, const union msg *m)
 		return 0;
 	}
 	ipc_send(recorder->pr_ipc, fd, FOLLOW, follow,
-	    .kinds = m->follow.kinds, .session = m->follow.session);
+	    .kinds = m->follow.kinds, .session = m->follow.session,
+	    .from = m->follow.from, .first = m->follow.first,
+	    .window = m->follow.window, .term = m->follow.term);
 	return 0;
 }
 

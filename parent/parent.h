@@ -338,12 +338,13 @@ struct auditfile {
 	int	 af_fd;			/* -1: none, or the same */
 	bool	 af_same;		/* as the generation before has */
 	int	 af_tip;		/* names its end; -1: taken, or none */
+	int	 af_ack;		/* of a spool, the same */
 	dev_t	 af_dev;
 	ino_t	 af_ino;
 	char	 af_path[PATH_LEN];
 };
 
-int		 auditfile_open(struct auditfile *, const char *,
+int		 auditfile_open(struct auditfile *, const struct config *,
 		    const struct auditfile *, struct why *);
 int		 auditfile_stdout(bool *);
 

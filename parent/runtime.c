@@ -324,7 +324,7 @@ runtime_new(void)
 		return NULL;
 	for (i = 0; i < NCONTROLS; i++)
 		rt->rt_control[i].co_fd = rt->rt_control[i].co_pass = -1;
-	rt->rt_audit.af_fd = rt->rt_audit.af_tip = -1;
+	rt->rt_audit.af_fd = rt->rt_audit.af_tip = rt->rt_audit.af_ack = -1;
 	TAILQ_INIT(&rt->rt_files);
 	TAILQ_INIT(&rt->rt_bounds);
 	TAILQ_INIT(&rt->rt_kubes);
@@ -362,7 +362,7 @@ runtime_open(const struct config *conf, const struct runtime *old,
 	    control_open(&rt->rt_control[CONTROL_READ_ONLY],
 	    ro != NULL ? ro->ct_path : NULL, ro,
 	    had != NULL ? &had[CONTROL_READ_ONLY] : NULL, why) == -1 ||
-	    auditfile_open(&rt->rt_audit, conf->cf_audit_file,
+	    auditfile_open(&rt->rt_audit, conf,
 	    old != NULL ? &old->rt_audit : NULL, why) == -1 ||
 	    files_open(rt, conf, why) == -1 ||
 	    kubes_open(&rt->rt_kubes, conf, why) == -1 ||
@@ -392,6 +392,7 @@ runtime_free(struct runtime *rt)
 	}
 	close_fd(&rt->rt_audit.af_fd);
 	close_fd(&rt->rt_audit.af_tip);
+	close_fd(&rt->rt_audit.af_ack);
 	bounds_close(&rt->rt_bounds);
 	kubes_close(&rt->rt_kubes);
 	while ((op = TAILQ_FIRST(&rt->rt_files)) != NULL) {

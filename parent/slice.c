@@ -127,7 +127,10 @@ slice_recorder(struct proc *pr, const struct config *conf, struct runtime *rt)
 		    .path = af->af_path);
 	if (af->af_tip != -1)
 		ipc_send(pr->pr_ipc, af->af_tip, CONF_TIP, empty);
-	af->af_fd = af->af_tip = -1;
+	if (af->af_ack != -1)
+		ipc_send(pr->pr_ipc, af->af_ack, CONF_SPOOL, conf_spool,
+		    .size = conf->cf_spool);
+	af->af_fd = af->af_tip = af->af_ack = -1;
 	if (conf->cf_audit_stdout &&
 	    (fd = auditfile_stdout(&plain)) != -1)
 		ipc_send(pr->pr_ipc, fd, CONF_STDOUT, conf_stdout,

@@ -87,6 +87,19 @@ audit_full(void)
 	return audit.au_fd != -1 && (audit.au_broken || audit.au_skipped);
 }
 
+int
+audit_fd(void)
+{
+	return audit.au_fd;
+}
+
+/* Where the file ended when we last wrote. */
+off_t
+audit_end(void)
+{
+	return audit.au_fd != -1 ? audit.au_size : 0;
+}
+
 const char *
 audit_path(void)
 {
@@ -166,6 +179,28 @@ audit_ended(void)
 {
 	audit.au_size = lseek(audit.au_fd, 0, SEEK_END);
 	tip_write(&audit.au_end);
+	follower_wake();
+}
+
+/*
+ * Begin a spool anew, all of which is acknowledged; -1 if not now.  The tip has
+ * to name the line that the next one follows.
+ */
+int
+audit_empty(void)
+{
+	bool	 was_short = room_short();
+
+	if (audit.au_len > 0 || audit.au_torn > 0 ||
+	    !tip_names(&audit.au_end) ||
+	    lseek(audit.au_fd, 0, SEEK_END) != audit.au_size ||
+	    ftruncate(audit.au_fd, 0) == -1)
+		return -1;
+	audit.au_size = 0;
+	room_open(audit.au_fd);
+	if (was_short)
+		room_wake();
+	return 0;
 }
 
 /*
@@ -304,7 +339,7 @@ audit_was_cut(off_t bytes)
 
 	log_warnx("%s: another program has cut off %lld bytes", audit.au_path,
 	    (long long)bytes);
-	if (tail_read(audit.au_fd, &ta, &why) == -1)
+	if (tail_read(audit.au_fd, spool_is(), &ta, &why) == -1)
 		log_warnx("%s: %s", audit.au_path, why);
 	room_open(audit.au_fd);
 	if (ta.ta_torn == 0 && (ta.ta_empty ||
@@ -320,6 +355,7 @@ audit_was_cut(off_t bytes)
 	if (!audit.au_broken)
 		audit_break(REASON_FILE_CUT);
 	audit.au_gap.ga_lost_bytes = (uint64_t)bytes;
+	spool_cut();
 	if (audit_mend() == -1)
 		after(tick, AUDIT_TICK_S);
 }
@@ -453,12 +489,18 @@ audit_weigh(char *why, size_t size)
 {
 	struct tail	 ta;
 	const char	*reason = "no free descriptor";
+	const char	*path = next.nx_path;
+	int		 fd = next.nx_fd;
 
-	if (next.nx_change != CHANGE_NEW)
+	/* The same file may have been a spool, and is none any more. */
+	if (next.nx_change == CHANGE_KEEP && spool_is() && !spool_will()) {
+		fd = audit.au_fd;
+		path = audit.au_path;
+	} else if (next.nx_change != CHANGE_NEW)
 		return 0;
-	if (next.nx_fd != -1 && tail_read(next.nx_fd, &ta, &reason) == 0)
+	if (fd != -1 && tail_read(fd, spool_will(), &ta, &reason) == 0)
 		return 0;
-	snprintf(why, size, "%s: %s", next.nx_path, reason);
+	snprintf(why, size, "%s: %s", path, reason);
 	return -1;
 }
 
@@ -479,6 +521,26 @@ audit_join(const struct tail *ta, const struct link *old, int same_name)
 	}
 }
 
+/*
+ * A number that was acknowledged is never given again, and a spool that lacks
+ * what was not is said to do so: the file may have lost its end, or all.
+ */
+static void
+audit_follow_acked(int empty)
+{
+	struct link	 li = { .li_seq = spool_acknowledged() };
+	bool		 behind = chain_tip()->li_seq < li.li_seq;
+
+	if (!behind && (!empty || audit.au_end.li_seq <= li.li_seq))
+		return;
+	if (empty)
+		audit.au_end = li;
+	if (behind)
+		chain_join(&li);
+	if (!audit.au_broken)
+		audit_break(REASON_TAIL_LOST);
+}
+
 /* The first line of a file that follows another. */
 static void
 audit_first(void)
@@ -494,13 +556,26 @@ audit_first(void)
 	tip_write(&audit.au_end);
 }
 
+/* Read the tail again: it may be the old file, grown since. */
+static bool
+audit_look(struct tail *ta)
+{
+	const char	*why;
+
+	if (tail_read(audit.au_fd, spool_is(), ta, &why) == -1)
+		fatalx("%s: changed by another program: %s", audit.au_path,
+		    why);
+	audit.au_size = lseek(audit.au_fd, 0, SEEK_END);
+	return spool_open(audit.au_fd, ta, audit.au_size - ta->ta_torn);
+}
+
 static void
 audit_switch(void)
 {
 	struct tail	 ta;
 	struct link	 old;
-	const char	*why;
 	int		 was_broken, same_name;
+	bool		 known;
 
 	was_broken = audit.au_broken || audit.au_skipped;
 	old = audit.au_fd != -1 ? audit.au_end : *chain_tip();
@@ -508,19 +583,38 @@ audit_switch(void)
 	    strcmp(audit.au_path, next.nx_path) == 0;
 	audit_close();
 	tip_commit();
+	spool_commit();
 	audit.au_fd = next.nx_fd;
 	strlcpy(audit.au_path, next.nx_path, sizeof(audit.au_path));
-	/* Read the tail again: it may be the old file, grown since. */
-	if (tail_read(audit.au_fd, &ta, &why) == -1)
-		fatalx("%s: changed by another program: %s", audit.au_path,
-		    why);
+	known = audit_look(&ta);
 	room_open(audit.au_fd);
 	audit_join(&ta, &old, same_name);
 	if (ta.ta_empty && was_broken && !audit.au_broken)
 		audit_break(REASON_AUDIT_FULL);
-	audit.au_size = lseek(audit.au_fd, 0, SEEK_END);
+	if (known)
+		audit_follow_acked(ta.ta_empty);
+	if (!audit.au_broken)
+		tip_write(&audit.au_end);
+	spool_begun();
 	audit_first();
 	audit_sync();
+}
+
+/* Whether the same file is a spool may have changed, and how large. */
+static void
+audit_stay(void)
+{
+	struct tail	 ta;
+
+	if (tip_offered()) {
+		tip_commit();
+		tip_write(&audit.au_end);
+	}
+	if (spool_keep())
+		return;
+	spool_commit();
+	audit_look(&ta);
+	spool_begun();
 }
 
 void
@@ -532,10 +626,9 @@ audit_commit(void)
 	else if (next.nx_change == CHANGE_NONE) {
 		audit_close();
 		tip_commit();
-	} else if (tip_offered()) {
-		tip_commit();
-		tip_write(&audit.au_end);
-	}
+		spool_commit();
+	} else
+		audit_stay();
 	audit_begin();
 }
 
@@ -545,5 +638,6 @@ audit_abort(void)
 	if (next.nx_fd != -1)
 		close(next.nx_fd);
 	tip_abort();
+	spool_abort();
 	audit_begin();
 }

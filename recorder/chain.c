@@ -382,23 +382,37 @@ ends_in_prev(const char *text, size_t len)
 	    memcmp(text + klen + HASH_HEX, end, elen) == 0;
 }
 
-/* Is this a line of ours?  Its number and hash, or -1. */
-int
-chain_parse(struct link *li, const char *text, size_t len)
+/* The number with which a line of ours begins, or 0; *end is behind it. */
+uint64_t
+chain_number(const char *text, size_t len, size_t *end)
 {
 	static const char	 key[] = "{\"seq\":", next[] = ",\"kind\":\"";
 	size_t			 i = sizeof(key) - 1;
 	uint64_t		 seq = 0;
 
-	if (len < i || memcmp(text, key, i) != 0 || !ends_in_prev(text, len))
-		return -1;
+	if (len < i || memcmp(text, key, i) != 0)
+		return 0;
 	for (; i < len && isdigit((unsigned char)text[i]); i++) {
 		seq = seq * 10 + (uint64_t)(text[i] - '0');
 		if (seq == 0 || seq >= SEQ_MAX)
-			return -1;
+			return 0;
 	}
-	if (seq == 0 || len - i < sizeof(next) - 1 ||
+	if (len - i < sizeof(next) - 1 ||
 	    memcmp(text + i, next, sizeof(next) - 1) != 0)
+		return 0;
+	*end = i;
+	return seq;
+}
+
+/* Is this a line of ours?  Its number and hash, or -1. */
+int
+chain_parse(struct link *li, const char *text, size_t len)
+{
+	uint64_t	 seq;
+	size_t		 end;
+
+	if ((seq = chain_number(text, len, &end)) == 0 ||
+	    !ends_in_prev(text, len))
 		return -1;
 	li->li_seq = seq;
 	chain_hash(li, text, len);

@@ -4,7 +4,8 @@
  * The recorder runs this.  A follower is a control client whose connection
  * came through policyd and the parent.  It is trusted with nothing: what it
  * sends is thrown away, and one that reads too slowly is hung up on before it
- * costs more than its queue.
+ * costs more than its queue.  One that is served from the audit file may take
+ * its time: see history.c.
  */
 
 #include <sys/queue.h>
@@ -17,22 +18,14 @@
 #include <unistd.h>
 
 #include <event2/buffer.h>
-#include <event2/event_struct.h>
 
 #include "clock.h"
+#include "codes.h"
 #include "log.h"
 #include "recorder.h"
 
-struct follower {
-	TAILQ_ENTRY(follower)	 fo_entry;
-	int			 fo_fd;
-	uint32_t		 fo_kinds;	/* set of 1 << record kind */
-	char			 fo_session[SESSION_LEN + 1];
-	struct evbuffer		*fo_queue;
-	struct event		 fo_rev;
-	struct event		 fo_wev;
-	int			 fo_ending;	/* its last line is queued */
-};
+#define ERROR_LEN	256	/* bytes of a line with an error */
+
 TAILQ_HEAD(followers, follower);
 
 static struct followers		 followers = TAILQ_HEAD_INITIALIZER(followers);
@@ -71,6 +64,15 @@ follower_free(struct follower *fo)
 	free(fo);
 }
 
+/* A follower that is ending has this long to read the rest. */
+static void
+follower_wait(struct follower *fo)
+{
+	struct timeval	 linger = { .tv_sec = FOLLOWER_LINGER_S };
+
+	event_add(&fo->fo_wev, fo->fo_ending ? &linger : NULL);
+}
+
 static int
 set_nonblock(int fd)
 {
@@ -81,20 +83,68 @@ set_nonblock(int fd)
 	return fcntl(fd, F_SETFL, flags | O_NONBLOCK);
 }
 
-static void
-follower_refuse(int fd)
+/* An error on the way of records: the last line of a connection. */
+static int
+error_line(char *line, size_t size, const char *code, const char *why)
 {
-	char	 line[160];
-	int	 len;
+	return snprintf(line, size, "{\"error\":{\"code\":\"%s\","
+	    "\"message\":\"%s\"}}\n", code, why);
+}
 
-	log_info("follower refused: there are %u already", open_count);
-	len = snprintf(line, sizeof(line), "{\"error\":{\"code\":"
-	    "\"too_many_followers\",\"message\":\"%d followers are served, "
-	    "no more\"}}\n", FOLLOWERS_MAX);
+static void
+follower_refuse(int fd, const char *code, const char *why)
+{
+	char	 line[ERROR_LEN];
+	int	 len = error_line(line, sizeof(line), code, why);
+
+	log_info("follower refused: %s", why);
 	/* Whether or not the line arrives, the end of file does. */
 	if (write(fd, line, (size_t)len) == -1)
 		log_debug("follower: %s", strerror(errno));
 	close(fd);
+}
+
+static void
+follower_stop(struct follower *fo)
+{
+	fo->fo_ending = 1;
+	live_count--;
+	follower_wait(fo);
+}
+
+/* Of those who acknowledge there is one. */
+static void
+follower_take_over(void)
+{
+	struct follower	*fo, *tmp;
+	char		 line[ERROR_LEN];
+
+	TAILQ_FOREACH_SAFE(fo, &followers, fo_entry, tmp) {
+		if (fo->fo_window == 0 || fo->fo_ending)
+			continue;
+		log_info("follower of all sessions: another takes over");
+		error_line(line, sizeof(line), CODE_TAKEN_OVER,
+		    "another follower acknowledges records now");
+		evbuffer_add_printf(fo->fo_queue, "%s", line);
+		follower_stop(fo);
+	}
+}
+
+/* Where a follower begins; false after saying why it cannot. */
+static bool
+follower_place(struct follower *fo, const struct msg_follow *m)
+{
+	char		 why[ERROR_LEN - 64];
+	const char	*code = "too_many_followers";
+
+	if (open_count >= FOLLOWERS_MAX)
+		snprintf(why, sizeof(why), "%d followers are served, no more",
+		    FOLLOWERS_MAX);
+	else if (m->from == FOLLOW_LIVE ||
+	    (code = history_begin(fo, m, why, sizeof(why))) == NULL)
+		return true;
+	follower_refuse(fo->fo_fd, code, why);
+	return false;
 }
 
 void
@@ -108,15 +158,18 @@ follower_new(int fd, const struct msg_follow *m)
 			close(fd);
 		return;
 	}
-	if (open_count >= FOLLOWERS_MAX) {
-		follower_refuse(fd);
-		return;
-	}
-	if ((fo = calloc(1, sizeof(*fo))) == NULL ||
-	    (fo->fo_queue = evbuffer_new()) == NULL)
+	if ((fo = calloc(1, sizeof(*fo))) == NULL)
 		fatal("%s", __func__);
 	fo->fo_fd = fd;
 	fo->fo_kinds = m->kinds;
+	if (!follower_place(fo, m)) {
+		free(fo);
+		return;
+	}
+	if (fo->fo_window > 0)
+		follower_take_over();
+	if ((fo->fo_queue = evbuffer_new()) == NULL)
+		fatal("%s", __func__);
 	strlcpy(fo->fo_session, m->session, sizeof(fo->fo_session));
 	event_assign(&fo->fo_rev, base, fd, EV_READ | EV_PERSIST,
 	    follower_on_read, fo);
@@ -128,7 +181,10 @@ follower_new(int fd, const struct msg_follow *m)
 	if (event_add(&fo->fo_rev, NULL) == -1) {
 		log_warnx("follower: its connection is none");
 		follower_free(fo);
+		return;
 	}
+	if (fo->fo_history)
+		follower_wait(fo);
 }
 
 static void
@@ -155,29 +211,6 @@ follower_write(struct follower *fo)
 	return -1;
 }
 
-/* A follower that is ending has this long to read the rest. */
-static void
-follower_wait(struct follower *fo)
-{
-	struct timeval	 linger = { .tv_sec = FOLLOWER_LINGER_S };
-
-	event_add(&fo->fo_wev, fo->fo_ending ? &linger : NULL);
-}
-
-static void
-follower_on_write(evutil_socket_t fd, short what, void *arg)
-{
-	struct follower	*fo = arg;
-
-	(void)fd;
-	if ((what & EV_TIMEOUT) || follower_write(fo) == -1)
-		follower_free(fo);
-	else if (evbuffer_get_length(fo->fo_queue) > 0)
-		follower_wait(fo);
-	else if (fo->fo_ending)
-		follower_free(fo);
-}
-
 /*
  * Its last line, for which room was kept, is none of the chain: it has
  * neither number nor hash, and only this follower sees it.
@@ -192,15 +225,39 @@ follower_end(struct follower *fo, uint64_t seq)
 	    "\"session_id\":null,\"reason\":\"" REASON_SLOW_FOLLOWER "\","
 	    "\"first_seq\":%llu}\n", chain_time(clock_wall_ns()),
 	    (unsigned long long)seq);
-	fo->fo_ending = 1;
-	live_count--;
-	follower_wait(fo);
+	follower_stop(fo);
+}
+
+/* More from the file for one that is served from there. */
+static void
+follower_read_on(struct follower *fo)
+{
+	if (fo->fo_history && !fo->fo_ending && history_fill(fo) == -1)
+		follower_end(fo, fo->fo_seq + 1);
+}
+
+static void
+follower_on_write(evutil_socket_t fd, short what, void *arg)
+{
+	struct follower	*fo = arg;
+
+	(void)fd;
+	if ((what & EV_TIMEOUT) || follower_write(fo) == -1) {
+		follower_free(fo);
+		return;
+	}
+	follower_read_on(fo);
+	if (evbuffer_get_length(fo->fo_queue) > 0)
+		follower_wait(fo);
+	else if (fo->fo_ending)
+		follower_free(fo);
 }
 
 static int
 follower_wants(const struct follower *fo, const struct line *ln)
 {
-	if (fo->fo_ending || !(fo->fo_kinds & (1U << ln->ln_kind)))
+	if (fo->fo_ending || fo->fo_history ||
+	    !(fo->fo_kinds & (1U << ln->ln_kind)))
 		return 0;
 	return *fo->fo_session == '\0' || ln->ln_session == NULL ||
 	    strcmp(fo->fo_session, ln->ln_session) == 0;
@@ -241,6 +298,48 @@ follower_send(const struct line *ln)
 	TAILQ_FOREACH_SAFE(fo, &followers, fo_entry, tmp)
 		if (follower_wants(fo, ln))
 			follower_queue(fo, ln);
+}
+
+/* The audit file has grown, or records were acknowledged. */
+void
+follower_wake(void)
+{
+	struct follower	*fo;
+
+	TAILQ_FOREACH(fo, &followers, fo_entry) {
+		if (!fo->fo_history || fo->fo_ending)
+			continue;
+		follower_read_on(fo);
+		if (evbuffer_get_length(fo->fo_queue) > 0)
+			follower_wait(fo);
+	}
+}
+
+/* A spool that ended there begins anew; any other place in it is lost. */
+void
+follower_begin_anew(off_t end)
+{
+	struct follower	*fo;
+
+	TAILQ_FOREACH(fo, &followers, fo_entry) {
+		if (!fo->fo_history || fo->fo_ending)
+			continue;
+		if (fo->fo_at == end)
+			fo->fo_at = 0;
+		else
+			follower_end(fo, fo->fo_seq + 1);
+	}
+}
+
+/* The audit file is another one: who was served from it may ask again. */
+void
+follower_file_gone(void)
+{
+	struct follower	*fo;
+
+	TAILQ_FOREACH(fo, &followers, fo_entry)
+		if (fo->fo_history && !fo->fo_ending)
+			follower_stop(fo);
 }
 
 /* The process ends: whoever reads gets what is there. */

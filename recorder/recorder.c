@@ -73,7 +73,9 @@ recorder_controld_audit_ask(struct ipc *ip, const union msg *m)
 	ipc_send(ip, -1, AUDIT_STATUS, audit_status,
 	    .cookie = m->cookie.cookie, .seq = chain_tip()->li_seq,
 	    .followers = follower_count(),
-	    .full = audit_full() || engines_held(), .path = audit_path());
+	    .full = audit_full() || engines_held(), .path = audit_path(),
+	    .spool = spool_max(), .waiting = spool_waiting(),
+	    .acknowledged = spool_acknowledged());
 	return 0;
 }
 
@@ -121,8 +123,26 @@ recorder_parent_conf_stdout(struct ipc *ip, const union msg *m)
 }
 
 static int
+recorder_parent_conf_spool(struct ipc *ip, const union msg *m)
+{
+	if (m->conf_spool.size == 0 ||
+	    m->conf_spool.size > (uint64_t)INT64_MAX / 2)
+		return ipc_bad(ip, "a spool of %llu bytes",
+		    (unsigned long long)m->conf_spool.size);
+	if (spool_offer(ipc_take_fd(ip), m->conf_spool.size) == -1)
+		return ipc_bad(ip, "a second spool in a generation");
+	return 0;
+}
+
+static int
 recorder_parent_follow(struct ipc *ip, const union msg *m)
 {
+	if (m->follow.from >= FOLLOW_FROM_MAX ||
+	    (m->follow.from == FOLLOW_ACKNOWLEDGED &&
+	    (m->follow.window < FOLLOW_WINDOW_MIN ||
+	    m->follow.window > FOLLOW_WINDOW_MAX)))
+		return ipc_bad(ip, "a follower from %u, window %llu",
+		    m->follow.from, (unsigned long long)m->follow.window);
 	follower_new(ipc_take_fd(ip), &m->follow);
 	return 0;
 }
@@ -132,6 +152,7 @@ static const ipc_handler parent_handlers[MSG_MAX] = {
 	[MSG_CONF_AUDIT] = recorder_parent_conf_audit,
 	[MSG_CONF_AUDIT_SAME] = recorder_parent_conf_audit_same,
 	[MSG_CONF_GAP] = recorder_parent_conf_gap,
+	[MSG_CONF_SPOOL] = recorder_parent_conf_spool,
 	[MSG_CONF_TIP] = recorder_parent_conf_tip,
 	[MSG_CONF_STDOUT] = recorder_parent_conf_stdout,
 	[MSG_CONF_REDACT] = recorder_parent_conf_redact,
@@ -147,6 +168,7 @@ static const ipc_handler policyd_handlers[MSG_MAX] = {
 
 static const ipc_handler controld_handlers[MSG_MAX] = {
 	[MSG_AUDIT_ASK] = recorder_controld_audit_ask,
+	[MSG_ACK_ASK] = recorder_controld_ack_ask,
 	[MSG_REFUSALS_ASK] = recorder_controld_refusals_ask,
 };
 

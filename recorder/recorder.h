@@ -17,6 +17,7 @@
 #include <stdint.h>
 
 #include <event2/event.h>
+#include <event2/event_struct.h>
 
 #include "child.h"
 #include "jsonw.h"
@@ -89,6 +90,7 @@ void			 chain_file(void);
 void			 chain_gap(const struct gap *, struct line *);
 void			 chain_hash(struct link *, const char *, size_t);
 void			 chain_hex(char *, const void *, size_t);
+uint64_t		 chain_number(const char *, size_t, size_t *);
 int			 chain_parse(struct link *, const char *, size_t);
 int			 chain_same(const struct link *, const struct link *);
 const char		*chain_time(uint64_t);
@@ -98,6 +100,9 @@ void			 chain_put_time(uint64_t);
 void		 audit_init(struct event_base *, void (*)(int));
 int		 audit_listens(void);
 int		 audit_full(void);
+int		 audit_fd(void);
+off_t		 audit_end(void);
+int		 audit_empty(void);
 const char	*audit_path(void);
 char		*audit_room(void);
 void		 audit_catch_up(void);
@@ -121,15 +126,21 @@ uint32_t	 room_take(uint32_t);
 void		 room_put(size_t);
 bool		 room_has(size_t, size_t);
 void		 room_use(size_t);
+void		 room_bound(int64_t);
+bool		 room_short(void);
+void		 room_wake(void);
 
 /* tail.c */
 struct tail {
 	struct link	 ta_end;	/* of the last whole line */
 	int		 ta_empty;	/* there is none */
 	off_t		 ta_torn;	/* bytes after it */
+	off_t		 ta_begin;	/* of the first line: a spool's */
 };
 
-int		 tail_read(int, struct tail *, const char **);
+int		 tail_read(int, bool, struct tail *, const char **);
+uint64_t	 tail_number(int, off_t, off_t);
+off_t		 tail_find(int, off_t, off_t, uint64_t);
 
 /* tip.c */
 enum tip_state {
@@ -140,6 +151,7 @@ enum tip_state {
 
 enum tip_state	 tip_read(struct link *);
 void		 tip_write(const struct link *);
+bool		 tip_names(const struct link *);
 void		 tip_sync(void);
 const char	*tip_join(const struct tail *, int, struct link *);
 int		 tip_offer(int);
@@ -147,7 +159,46 @@ int		 tip_offered(void);
 void		 tip_commit(void);
 void		 tip_abort(void);
 
+/* spool.c */
+bool		 spool_is(void);
+bool		 spool_will(void);
+off_t		 spool_begin(void);
+uint64_t	 spool_acknowledged(void);
+uint64_t	 spool_max(void);
+uint64_t	 spool_waiting(void);
+int		 spool_offer(int, uint64_t);
+void		 spool_abort(void);
+void		 spool_commit(void);
+bool		 spool_keep(void);
+bool		 spool_open(int, const struct tail *, off_t);
+void		 spool_begun(void);
+void		 spool_cut(void);
+bool		 spool_term(uint64_t);
+void		 spool_sent(uint64_t);
+enum ack_result	 spool_take(const struct msg_ack_ask *);
+int		 recorder_controld_ack_ask(struct ipc *, const union msg *);
+
 /* follower.c */
+struct follower {
+	TAILQ_ENTRY(follower)	 fo_entry;
+	int			 fo_fd;
+	uint32_t		 fo_kinds;	/* set of 1 << record kind */
+	char			 fo_session[SESSION_LEN + 1];
+	struct evbuffer		*fo_queue;
+	struct event		 fo_rev;
+	struct event		 fo_wev;
+	int			 fo_ending;	/* its last line is queued */
+	bool			 fo_history;	/* from here: history.c's */
+	off_t			 fo_at;		/* in the audit file */
+	uint64_t		 fo_seq;	/* of the line before that */
+	off_t			 fo_window;	/* 0: does not acknowledge */
+	size_t			 fo_match_len;
+	char			 fo_match[JSONW_ESCAPED(SESSION_LEN) + 32];
+};
+
+void		 follower_wake(void);
+void		 follower_begin_anew(off_t);
+void		 follower_file_gone(void);
 void		 follower_init(struct event_base *);
 void		 follower_new(int, const struct msg_follow *);
 void		 follower_send(const struct line *);
@@ -162,6 +213,11 @@ void		 printer_begin(void);
 int		 printer_offer(int, bool);
 void		 printer_commit(void);
 void		 printer_flush(void);
+
+/* history.c */
+const char	*history_begin(struct follower *, const struct msg_follow *,
+		    char *, size_t);
+int		 history_fill(struct follower *);
 
 /* redact.c */
 void		 redact_begin(void);

@@ -26,6 +26,9 @@ static const struct sandbox_group groups[] = {
 static const struct sandbox_narrow narrow[] = {
 	{ "set room aside for records to come, and change no byte",
 	    SCMP_SYS(fallocate), 1, { { 1, FALLOC_FL_KEEP_SIZE } } },
+	{ "give back what a spool need not keep",
+	    SCMP_SYS(fallocate), 1,
+	    { { 1, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE } } },
 	{ NULL, 0, 0, { { 0, 0 } } }
 };
 

@@ -39,8 +39,9 @@ static struct {
 	int64_t		 ro_pos;
 	int64_t		 ro_end;
 	int64_t		 ro_limit;	/* of the size of any file */
+	int64_t		 ro_bound;	/* where a spool is full */
 	int64_t		 ro_promised;
-} room = { .ro_fd = -1, .ro_limit = NO_LIMIT };
+} room = { .ro_fd = -1, .ro_limit = NO_LIMIT, .ro_bound = NO_LIMIT };
 
 static struct event	*retry;
 static void		(*room_changed)(void);
@@ -97,14 +98,14 @@ room_grow(int64_t want)
 	int64_t	 left = room_free(), len;
 	int64_t	 to = want + least(left / 4, ROOM_CHUNK);
 
+	to = least(to, least(room.ro_limit, room.ro_bound));
 	if (room.ro_unsure) {
-		room.ro_end = least(to, room.ro_limit);
+		room.ro_end = to;
 		if (left != NO_LIMIT)
 			room.ro_end = least(room.ro_end,
 			    room.ro_pos + left - ROOM_MARGIN);
 		return;
 	}
-	to = least(to, room.ro_limit);
 	for (len = to - room.ro_end; len >= ROOM_GAP;
 	    len = left < len ? left : len / 2) {
 		if (fallocate(room.ro_fd, FALLOC_FL_KEEP_SIZE, room.ro_end,
@@ -132,11 +133,11 @@ room_extend(int64_t more)
 	int64_t				 want;
 
 	want = room.ro_pos + room.ro_promised + more;
-	if (room.ro_fd == -1 || want <= room.ro_end)
+	if (room.ro_fd == -1 || want <= least(room.ro_end, room.ro_bound))
 		return true;
 	if (!room.ro_short)
 		room_grow(want);
-	if (want <= room.ro_end)
+	if (want <= least(room.ro_end, room.ro_bound))
 		return true;
 	if (!room.ro_short && event_add(retry, &later) == -1)
 		fatalx("%s: event_add", __func__);
@@ -168,6 +169,7 @@ room_close(void)
 		log_debug("audit file: room that it does not use stays its "
 		    "own");
 	room.ro_fd = -1;
+	room.ro_short = false;
 }
 
 /* Whether promises hold: a new file may have less room. */
@@ -200,14 +202,43 @@ room_put(size_t len)
 	room.ro_promised -= (int64_t)len;
 }
 
+/* There may be room again. */
+void
+room_wake(void)
+{
+	event_active(retry, EV_TIMEOUT, 1);
+}
+
+/*
+ * A spool ends here, and further on when records have been acknowledged: who
+ * waits for room is told at once.
+ */
+void
+room_bound(int64_t bound)
+{
+	bool	 more = bound > room.ro_bound;
+
+	room.ro_bound = bound;
+	if (more && room.ro_short)
+		room_wake();
+}
+
+/* Whether there was too little a moment ago. */
+bool
+room_short(void)
+{
+	return room.ro_short;
+}
+
 /*
  * Whether a line has room, beside all that is promised to others.  While
- * nothing is, a line is written and fails or not.
+ * nothing is, a line is written and fails or not, unless this is a spool.
  */
 bool
 room_has(size_t len, size_t promised)
 {
-	if (len <= promised || room.ro_promised == 0)
+	if (len <= promised ||
+	    (room.ro_promised == 0 && room.ro_bound == NO_LIMIT))
 		return true;
 	return room_extend((int64_t)len - (int64_t)promised);
 }

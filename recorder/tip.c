@@ -97,6 +97,13 @@ tip_write(const struct link *li)
 	tip.tp_unsynced = 1;
 }
 
+/* Whether the tip names this line. */
+bool
+tip_names(const struct link *li)
+{
+	return tip.tp_fd != -1 && chain_same(li, &tip.tp_named);
+}
+
 /* Called after the audit file's sync: a tip never runs ahead of it. */
 void
 tip_sync(void)

@@ -25,8 +25,8 @@ static char			 why[PATH_LEN];
 static void
 unlink_all(void)
 {
-	static const char *const	 names[] = { "a", "a.tip", "a.1", "a.2",
-	    "b", "b.tip" };
+	static const char *const	 names[] = { "a", "a.tip", "a.ack",
+	    "a.1", "a.2", "b", "b.tip" };
 	size_t				 i;
 
 	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++)

@@ -150,7 +150,7 @@ last_line(const char **line, uint64_t seq)
 	ssize_t		 n;
 
 	audit_flush();
-	CHECK_INT(tail_read(file, &ta, &why), 0);
+	CHECK_INT(tail_read(file, false, &ta, &why), 0);
 	CHECK_INT(ta.ta_torn, 0);
 	CHECK_INT(ta.ta_end.li_seq, seq);
 	CHECK(chain_same(&ta.ta_end, chain_tip()));
