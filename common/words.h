@@ -130,6 +130,7 @@ WORD_FUNCTIONS(verdict_scope)
 	W(DECIDER_WEBHOOK, "webhook") \
 	W(DECIDER_EXEC, "exec") \
 	W(DECIDER_SOCKET, "socket") \
+	W(DECIDER_CONTROL, "control") /* a control client answers */ \
 	W(DECIDER_OPERATOR, "operator") /* policyd's own: a person answers */
 enum decider_kind { DECIDER_KINDS(WORD_CONSTANT) DECIDER_KIND_MAX };
 WORD_FUNCTIONS(decider_kind)

@@ -269,6 +269,7 @@ decider		: DECIDER STRING decider_kind {
 decider_kind	: KIND
 		| EXEC		{ $$ = "exec"; }
 		| SOCKET	{ $$ = "socket"; }
+		| CONTROL	{ $$ = "control"; }
 		;
 decider_block	: /* empty */
 		| OPEN decider_l end

@@ -180,6 +180,8 @@ client_hand_over(struct client *cl)
 		    .kinds = mf->kinds, .session = cl->cl_session,
 		    .from = mf->from, .first = mf->first,
 		    .window = mf->window, .term = mf->term);
+	else if (cl->cl_state == CLIENT_SERVE)
+		ipc_send(child_parent, cl->cl_fd, SERVE_ASK, serve, mf->term);
 	else if (!pod_attach(session_by_number(cl->cl_number), cl->cl_fd))
 		ipc_send(child_parent, cl->cl_fd, SESSION_ATTACH,
 		    session_attach, .number = cl->cl_number);
@@ -213,8 +215,8 @@ client_on_look(evutil_socket_t fd, short what, void *arg)
 void
 client_settle(struct client *cl)
 {
-	if (cl->cl_state != CLIENT_FOLLOW && cl->cl_state != CLIENT_ATTACH &&
-	    cl->cl_state != CLIENT_END)
+	if (cl->cl_state != CLIENT_FOLLOW && cl->cl_state != CLIENT_SERVE &&
+	    cl->cl_state != CLIENT_ATTACH && cl->cl_state != CLIENT_END)
 		return;
 	if (cl->cl_nwaiters > 0) {
 		client_look(cl);
@@ -249,6 +251,14 @@ client_follow(struct client *cl, const struct msg_follow *mf)
 	strlcpy(cl->cl_session, mf->session, sizeof(cl->cl_session));
 	cl->cl_follow.session = cl->cl_session;
 	client_finish(cl, CLIENT_FOLLOW);
+}
+
+/* It answers questions from now on. */
+void
+client_answers(struct client *cl, uint64_t term)
+{
+	cl->cl_follow.term = term;
+	client_finish(cl, CLIENT_SERVE);
 }
 
 /* Whether something has come behind the request that is being served. */

@@ -311,6 +311,7 @@ enum client_state {
 	CLIENT_PEER,	/* the parent is asked */
 	CLIENT_OPEN,
 	CLIENT_FOLLOW,	/* no more requests; then it is the recorder's */
+	CLIENT_SERVE,	/* no more requests; then it is deciderd's */
 	CLIENT_ATTACH,	/* no more requests; then it is a sandbox's */
 	CLIENT_END,	/* no more requests; then it is closed */
 	CLIENT_DEAD	/* freed in a turn of its own */
@@ -334,7 +335,8 @@ struct client {
 	struct event		 cl_look;	/* has it gone? */
 	struct waiters		 cl_waiters;
 	unsigned int		 cl_nwaiters;
-	struct msg_follow	 cl_follow;	/* but for the session */
+	struct msg_follow	 cl_follow;	/* but for the session; or the
+						 * term of who serves */
 	char			 cl_session[SESSION_LEN + 1];	/* follows */
 	uint32_t		 cl_number;	/* of the session to attach */
 };
@@ -357,6 +359,7 @@ void	 client_send(struct client *, const struct request_id *, const char *,
 void	 client_answer(struct client *, const struct request *);
 void	 client_settle(struct client *);
 void	 client_follow(struct client *, const struct msg_follow *);
+void	 client_answers(struct client *, uint64_t);
 int	 client_said_more(const struct client *);
 void	 client_attach(struct client *, uint32_t);
 void	 client_hang_up(struct client *);

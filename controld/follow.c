@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: ISC */
 
 /*
- * controld: who follows the records, and who has written them down elsewhere
- * and says so.  Both are the recorder's business: here a control client's wish
- * is checked for its form, and carried there.
+ * controld: who follows the records, who has written them down elsewhere and
+ * says so, and who answers questions for deciders.  The recorder and deciderd
+ * serve them: here a control client's wish is checked for its form, and carried
+ * there.
  */
 
 #include "controld.h"
@@ -79,6 +80,26 @@ op_events_follow(struct client *cl, struct request *rq)
 	answer_ok();
 	client_answer(cl, rq);
 	client_follow(cl, &mf);
+	return 0;
+}
+
+/*
+ * The last request of a connection, and nothing may follow it before the
+ * answer: what controld has read deciderd would never see.
+ */
+static int
+op_questions_serve(struct client *cl, struct request *rq)
+{
+	uint64_t	 term = 0;
+
+	if (take_number(rq, "term", 0, NUMBER_MAX, &term) == -1)
+		return -1;
+	if (client_said_more(cl))
+		return request_fail(rq, CODE_BAD_REQUEST, "questions.serve: "
+		    "what follows waits for its answer");
+	answer_ok();
+	client_answer(cl, rq);
+	client_answers(cl, term);
 	return 0;
 }
 
@@ -159,9 +180,14 @@ static const struct field ack_fields[] = {
 	{ "term", FIELD_INTEGER, MAY },
 	{ NULL, 0, 0 }
 };
+static const struct field serve_fields[] = {
+	{ "term", FIELD_INTEGER, MAY },
+	{ NULL, 0, 0 }
+};
 
 const struct op follow_ops[] = {
 	{ "events.follow", OP_READ_ONLY, op_events_follow, follow_fields },
 	{ "events.ack", 0, op_events_ack, ack_fields },
+	{ "questions.serve", 0, op_questions_serve, serve_fields },
 	{ NULL, 0, NULL, NULL }
 };

@@ -15,6 +15,7 @@ static const ipc_handler parent_handlers[MSG_MAX] = {
 	[MSG_CONF_HEADER] = deciderd_parent_conf_header,
 	[MSG_CONF_OPTION] = deciderd_parent_conf_option,
 	[MSG_CONF_RESOLVER] = deciderd_parent_conf_resolver,
+	[MSG_SERVE] = deciderd_parent_serve,
 };
 
 static const ipc_handler policyd_handlers[MSG_MAX] = {

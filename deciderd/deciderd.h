@@ -6,8 +6,9 @@
  *
  * A question has one decider, one deadline and one answer.  http.c asks over
  * HTTP, program.c by a program that is started for each question, stream.c by
- * lines to a program or socket that is kept; each of them either finishes a
- * question or is told to forget it.
+ * lines to a program or socket that is kept, serve.c by lines to a control
+ * client that has come to answer; each of them either finishes a question or is
+ * told to forget it.
  */
 
 #ifndef DECIDERD_H
@@ -78,10 +79,11 @@ struct question {
 	struct event		 qu_deadline;
 	uint64_t		 qu_timeout_ms;
 	uint64_t		 qu_until_ms;
+	uint32_t		 qu_rule;
 	struct text		 qu_document;
 	struct call		*qu_call;	/* http.c's */
 	struct program		*qu_program;	/* program.c's */
-	TAILQ_ENTRY(question)	 qu_stream;	/* from here: stream.c's */
+	TAILQ_ENTRY(question)	 qu_stream;	/* from here: of lines */
 	bool			 qu_written;
 	uint64_t		 qu_number;
 };
@@ -105,6 +107,7 @@ extern const struct sandbox	 deciderd_sandbox;
 extern const struct asker	 http_asker;
 extern const struct asker	 program_asker;
 extern const struct asker	 stream_asker;
+extern const struct asker	 serve_asker;
 
 /* agent.c */
 int	 agent_body(const struct decider *, enum decider_form,
@@ -147,6 +150,7 @@ void	 question_late(struct question *);
 void	 question_reply(struct question *, const struct reply *);
 void	 question_drop_document(struct question *);
 void	 questions_open(struct ipc *);
+void	 questions_served(void);
 int	 deciderd_policyd_question(struct ipc *, const union msg *);
 int	 deciderd_policyd_question_drop(struct ipc *, const union msg *);
 
@@ -155,6 +159,9 @@ cJSON	*reply_read(const char *, size_t, struct reply *);
 void	 reply_bad(struct reply *, const char *);
 void	 reply_object(const cJSON *, bool, struct reply *);
 void	 reply_text(const char *, size_t, bool, struct reply *);
+
+/* serve.c */
+int	 deciderd_parent_serve(struct ipc *, const union msg *);
 
 /* stream.c */
 struct stream	*stream_new(struct decider *);

@@ -35,6 +35,14 @@ questions_open(struct ipc *ip)
 	policyd = ip;
 }
 
+/* Who is to answer has come: policyd need not think that all will fail. */
+void
+questions_served(void)
+{
+	if (policyd != NULL)
+		ipc_send(policyd, -1, SERVED, empty);
+}
+
 static struct question *
 question_find(uint32_t id)
 {
@@ -140,6 +148,8 @@ asker_of(const struct decider *de)
 		    &program_asker;
 	case DECIDER_SOCKET:
 		return &stream_asker;
+	case DECIDER_CONTROL:
+		return &serve_asker;
 	default:
 		return NULL;
 	}
@@ -166,6 +176,7 @@ question_new(const struct msg_question *mq, struct decider *de)
 	qu->qu_id = mq->id;
 	qu->qu_timeout_ms = mq->timeout_ms;
 	qu->qu_until_ms = clock_ms() + mq->timeout_ms;
+	qu->qu_rule = mq->rule;
 	qu->qu_decider = decider_ref(de);
 	qu->qu_asker = asker_of(de);
 	tv.tv_sec = mq->timeout_ms / 1000;
@@ -211,6 +222,10 @@ deciderd_policyd_question(struct ipc *ip, const union msg *m)
 	de = decider_find(mq->decider);
 	if (de == NULL || asker_of(de) == NULL) {
 		question_refuse(mq->id, "it is not in the configuration");
+		return 0;
+	}
+	if (de->de_kind == DECIDER_CONTROL && mq->rule == RULE_NONE) {
+		question_refuse(mq->id, "only rules ask it");
 		return 0;
 	}
 	if (count >= QUESTIONS_MAX) {

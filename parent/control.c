@@ -103,6 +103,22 @@ parent_controld_follow_ask(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
+int
+parent_controld_serve_ask(struct ipc *ip, const union msg *m)
+{
+	struct proc	*deciderd = proc_find(ROLE_DECIDERD);
+	int		 fd = ipc_take_fd(ip);
+
+	if (fd == -1 || deciderd == NULL || deciderd->pr_ipc == NULL) {
+		log_warnx("who serves questions is lost: no free descriptor");
+		if (fd != -1)
+			close(fd);
+		return 0;
+	}
+	ipc_send(deciderd->pr_ipc, fd, SERVE, serve, m->serve.term);
+	return 0;
+}
+
 /* A child reports that an engine sent it a bad message. */
 int
 parent_child_engine_bad(struct ipc *ip, const union msg *m)
@@ -126,6 +142,7 @@ const ipc_handler parent_handlers[MSG_MAX] = {
 	[MSG_LOG_ASK] = parent_controld_log_ask,
 	[MSG_PEER_ASK] = parent_controld_peer_ask,
 	[MSG_FOLLOW_ASK] = parent_controld_follow_ask,
+	[MSG_SERVE_ASK] = parent_controld_serve_ask,
 	[MSG_SESSION_ASK] = parent_controld_session_ask,
 	[MSG_SANDBOX_ASK] = parent_controld_sandbox_ask,
 	[MSG_SESSION_ATTACH] = parent_controld_session_attach,

@@ -381,6 +381,7 @@ int		 parent_controld_reload_ask(struct ipc *, const union msg *);
 int		 parent_controld_log_ask(struct ipc *, const union msg *);
 int		 parent_controld_peer_ask(struct ipc *, const union msg *);
 int		 parent_controld_follow_ask(struct ipc *, const union msg *);
+int		 parent_controld_serve_ask(struct ipc *, const union msg *);
 int		 parent_child_engine_bad(struct ipc *, const union msg *);
 
 /* sockets.c */

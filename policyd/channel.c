@@ -31,6 +31,7 @@ static const ipc_handler controld_handlers[MSG_MAX] = {
 };
 static const ipc_handler deciderd_handlers[MSG_MAX] = {
 	[MSG_ANSWER] = policyd_deciderd_answer,
+	[MSG_SERVED] = policyd_deciderd_served,
 };
 static const ipc_handler silent_handlers[MSG_MAX];
 

@@ -275,6 +275,7 @@ void	 deciders_drained(struct ipc *);
 void	 deciders_free(struct slice *);
 int	 policyd_parent_conf_decider_name(struct ipc *, const union msg *);
 int	 policyd_deciderd_answer(struct ipc *, const union msg *);
+int	 policyd_deciderd_served(struct ipc *, const union msg *);
 
 /* question.c: NULL if it cannot be put into words. */
 struct asking {

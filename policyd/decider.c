@@ -149,7 +149,8 @@ decider_put(struct pending *pe, uint64_t now)
 	de->de_asked++;
 	ipc_send(channel_deciderd, -1, QUESTION, question, .id = pe->pe_id,
 	    .timeout_ms = pe->pe_deadline > now ? pe->pe_deadline - now : 1,
-	    .decider = de->de_name, .document = { text, len });
+	    .decider = de->de_name, .rule = pending_rule(pe)->ru_index,
+	    .document = { text, len });
 }
 
 static void
@@ -286,5 +287,21 @@ policyd_deciderd_answer(struct ipc *ip, const union msg *m)
 	}
 	decider_result(pe, ma->result);
 	pending_answered(pe, ma->result, ma->reason, 1);
+	return 0;
+}
+
+/* Failures for want of somebody to ask say nothing about the next question. */
+int
+policyd_deciderd_served(struct ipc *ip, const union msg *m)
+{
+	struct decider	*de;
+
+	(void)ip, (void)m;
+	if (slice_running == NULL)
+		return 0;
+	RB_FOREACH(de, deciders, &slice_running->sl_deciders)
+		if (de->de_kind == DECIDER_CONTROL)
+			decider_good(de);
+	deciders_wake();
 	return 0;
 }

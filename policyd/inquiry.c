@@ -104,7 +104,8 @@ inquiry_put(struct ipc *ip, const struct msg_inquiry_ask *ma)
 	    .result = INQUIRY_ASKED, .document = { text, len });
 	ipc_send(channel_deciderd, -1, QUESTION, question,
 	    .id = INQUIRY_BIT | ma->cookie, .timeout_ms = de->de_timeout_ms,
-	    .decider = de->de_name, .document = { text, len });
+	    .decider = de->de_name, .rule = RULE_NONE,
+	    .document = { text, len });
 }
 
 int
