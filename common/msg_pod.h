@@ -27,9 +27,12 @@ FIELDS(pod_start, U32(number) STR(session, SESSION_LEN) STR(sandbox, NAME_LEN)
 MSG(POD_PROGRESS, pod_progress, R_K8SD, R_CONTROLD, FD_NEVER, S_OPEN)
 FIELDS(pod_progress, U32(number) STR(text, PATH_LEN))
 
-/* ok: 1, and the pod's name; else why not, and one of pod_error. */
+/*
+ * ok: 1, and the pod's name; else why not, and one of pod_error.  gated: there
+ * is a gate of ours in it (msg_podd.h).
+ */
 MSG(POD_DONE, pod_done, R_K8SD, R_CONTROLD, FD_NEVER, S_OPEN)
-FIELDS(pod_done, U32(number) U8(ok) U8(code) STR(pod, HOST_LEN)
+FIELDS(pod_done, U32(number) U8(ok) U8(code) U8(gated) STR(pod, HOST_LEN)
     STR(text, PATH_LEN))
 
 /* A client's connection, which the sandbox is to serve from now on. */

@@ -29,6 +29,7 @@ FIELDS(log_level, U8(level))
 #include "msg_open.h"
 #include "msg_box.h"
 #include "msg_pod.h"
+#include "msg_podd.h"
 
 #undef MSG
 #undef FIELDS

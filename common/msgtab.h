@@ -3,7 +3,7 @@
 /*
  * Every message that may pass between two of our processes.
  *
- * The parts, msg_conf.h to msg_pod.h, are one file for each conversation.
+ * The parts, msg_conf.h to msg_podd.h, are one file for each conversation.
  * They consist of rows and lists:
  *
  *	MSG(NAME, fields, senders, receivers, descriptor, states)

@@ -59,5 +59,10 @@
 #define REASON_TIP_MISSING		"tip_missing"
 #define REASON_TIP_UNREADABLE		"tip_unreadable"
 #define REASON_SLOW_FOLLOWER		"slow_follower"
+#define REASON_NUMBERS_MISSING		"numbers_missing"	/* a pod's */
+
+/* Why the channel to a gate in a pod is no more. */
+#define REASON_GATE_LOST		"gate_lost"
+#define REASON_GATE_HOSTILE		"gate_hostile"
 
 #endif /* REASONS_H */

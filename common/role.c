@@ -16,6 +16,7 @@ static const char *const role_names[ROLE_MAX] = {
 	[ROLE_DIALER] = "dialer",
 	[ROLE_DECIDERD] = "deciderd",
 	[ROLE_K8SD] = "k8sd",
+	[ROLE_PODD] = "podd",
 	[ROLE_ENGINE] = "tlsengine",
 	[ROLE_BOX] = "box",
 };

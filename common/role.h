@@ -17,6 +17,7 @@ enum role {
 	ROLE_DIALER,
 	ROLE_DECIDERD,
 	ROLE_K8SD,
+	ROLE_PODD,
 	ROLE_ENGINE,
 	ROLE_BOX,		/* in a sandbox: trusted by nobody */
 	ROLE_MAX
@@ -30,10 +31,11 @@ enum role {
 #define R_DIALER	(1U << ROLE_DIALER)
 #define R_DECIDERD	(1U << ROLE_DECIDERD)
 #define R_K8SD		(1U << ROLE_K8SD)
+#define R_PODD		(1U << ROLE_PODD)
 #define R_ENGINE	(1U << ROLE_ENGINE)
 #define R_BOX		(1U << ROLE_BOX)
 #define R_VOTERS	(R_CONTROLD | R_POLICYD | R_RECORDER | R_DIALER | \
-			R_DECIDERD | R_K8SD)
+			R_DECIDERD | R_K8SD | R_PODD)
 #define R_CHILDREN	(R_VOTERS | R_ENGINE)
 
 #define NAME_LEN	64	/* of a policy, decider, fixed session, ... */
@@ -51,6 +53,7 @@ enum role {
 #define QUESTION_LEN	49152	/* JSON that a decider is asked with */
 #define CONTENT_LEN	4096	/* of a message of a session, kept */
 #define METADATA_LEN	8192	/* of a session, as JSON */
+#define MEMBERS_LEN	57344	/* of a pod's record, a piece of it */
 #define SHOWN_LEN	2048	/* of a path that anybody is shown */
 #define ENVIRONMENT_LEN	8192	/* names of variables, a space between */
 #define VARIABLES_LEN	16384	/* NAME=value, a NUL behind each */

@@ -179,7 +179,10 @@ WORD_FUNCTIONS(decision)
 	W(RECORD_CONNECTION_REFUSED, "connection_refused") \
 	W(RECORD_NAME_ASKED, "name_asked") \
 	W(RECORD_GAP, "gap") \
-	W(RECORD_FILE_OPENED, "file_opened")
+	W(RECORD_FILE_OPENED, "file_opened") \
+	W(RECORD_POD_GAP, "pod_gap") \
+	W(RECORD_POD_LOST, "pod_lost") /* its channel was given up */ \
+	W(RECORD_POD_HOSTILE, "pod_hostile")
 enum record_kind { RECORD_KINDS(WORD_CONSTANT) RECORD_KIND_MAX };
 WORD_FUNCTIONS(record_kind)
 
@@ -424,6 +427,15 @@ enum pod_fate {
 	POD_FATE_DELETE,
 	POD_FATE_MAX
 };
+
+/* Of PODD_STATE; the words are what an operator is shown. */
+#define PODD_STATES(W) \
+	W(PODD_UP, "up") \
+	W(PODD_OTHER_CONF, "other_configuration") /* than it was given */ \
+	W(PODD_LOST, "lost") \
+	W(PODD_HOSTILE, "hostile")
+enum podd_state { PODD_STATES(WORD_CONSTANT) PODD_STATE_MAX };
+WORD_FUNCTIONS(podd_state)
 
 /* Of STATE_SESSION: a session outlives its engines. */
 #define SESSION_STATES(W) \

@@ -260,6 +260,7 @@ boxed_again(struct client *cl, struct request *rq, struct session *se)
 			waiter_queue(wt, &se->se_starters);
 		return 0;
 	}
+	link_again(se);
 	w = answer_ok();
 	put_str(w, "session_id", se->se_name);
 	put_str(w, "policy", se->se_policy);
@@ -406,8 +407,9 @@ put_limit(struct jsonw *w, const char *name, uint64_t value)
 }
 
 static void
-put_limits(struct jsonw *w, const struct boxed *bx)
+put_limits(struct jsonw *w, const struct session *se)
 {
+	const struct boxed		*bx = &se->se_boxed;
 	const struct msg_conf_sandbox	*mc = &bx->bx_conf;
 
 	put_str(w, "user", bx->bx_user[0] != '\0' ? bx->bx_user : NULL);
@@ -424,7 +426,9 @@ put_limits(struct jsonw *w, const struct boxed *bx)
 	put_limit(w, "cpu_ms", mc->cpu_ms);
 	jsonw_end(w);
 	put_bool(w, "gated", bx->bx_kind == SANDBOX_LOCAL ||
-	    bx->bx_kind == SANDBOX_VIRTUAL);
+	    bx->bx_kind == SANDBOX_VIRTUAL || (se->se_pod != NULL &&
+	    se->se_pod->po_gated));
+	link_put(w, se);
 	put_bool(w, "mountable", mc->mountable);
 }
 
@@ -454,7 +458,7 @@ op_session_show(struct client *cl, struct request *rq)
 	w = answer_ok();
 	put_one(w, se);
 	if (se->se_kind == SESSION_SANDBOX)
-		put_limits(w, &se->se_boxed);
+		put_limits(w, se);
 	client_answer(cl, rq);
 	return 0;
 }
@@ -546,6 +550,7 @@ op_session_attach(struct client *cl, struct request *rq)
 		return request_fail(rq, CODE_BAD_REQUEST, "session.attach: it "
 		    "must be alone, and what follows waits for its answer");
 	se->se_attached++;
+	link_again(se);
 	w = answer_ok();
 	put_str(w, "session_id", se->se_name);
 	client_answer(cl, rq);

@@ -10,6 +10,7 @@
 struct ipc	*channel_policyd;
 struct ipc	*channel_recorder;
 struct ipc	*channel_k8sd;
+struct ipc	*channel_podd;
 
 static struct ipc	*channels[ROLE_MAX];
 
@@ -38,6 +39,11 @@ static const ipc_handler k8sd_handlers[MSG_MAX] = {
 	[MSG_POD_ENDED] = controld_k8sd_pod_ended,
 	[MSG_POD_ITEM] = controld_k8sd_pod_item,
 	[MSG_POD_ANSWER] = controld_k8sd_pod_answer,
+	[MSG_POD_CHANNEL_OPENED] = controld_k8sd_pod_channel_opened,
+	[MSG_POD_CHANNEL_ENDED] = controld_k8sd_pod_channel_ended,
+};
+static const ipc_handler podd_handlers[MSG_MAX] = {
+	[MSG_PODD_STATE] = controld_podd_podd_state,
 };
 
 static int
@@ -49,6 +55,7 @@ channel_open(enum role peer, int fd, const ipc_handler *handlers)
 	channel_policyd = channels[ROLE_POLICYD];
 	channel_recorder = channels[ROLE_RECORDER];
 	channel_k8sd = channels[ROLE_K8SD];
+	channel_podd = channels[ROLE_PODD];
 	return 0;
 }
 
@@ -62,6 +69,8 @@ controld_channel(const struct msg_channel *mc, int fd)
 		return channel_open(ROLE_RECORDER, fd, recorder_handlers);
 	case ROLE_K8SD:
 		return channel_open(ROLE_K8SD, fd, k8sd_handlers);
+	case ROLE_PODD:
+		return channel_open(ROLE_PODD, fd, podd_handlers);
 	default:
 		return -1;
 	}

@@ -111,6 +111,7 @@ int	 controld_parent_conf_environment(struct ipc *, const union msg *);
 extern struct ipc	*channel_policyd;
 extern struct ipc	*channel_recorder;
 extern struct ipc	*channel_k8sd;
+extern struct ipc	*channel_podd;
 
 int	 controld_channel(const struct msg_channel *, int);
 
@@ -134,6 +135,46 @@ struct boxed {
 	uint8_t			 bx_cgroup;	/* which keeps them */
 };
 
+/* backoff.c */
+#define BACKOFF_FIRST_MS	500
+#define BACKOFF_MOST_MS		15000
+#define BACKOFF_WELL_MS		15000	/* up for so long: all is well */
+#define BACKOFF_BUDGET_MS	(10 * 60 * 1000)
+
+struct backoff {
+	uint64_t		 bo_since;	/* it has not been well; ms */
+	uint64_t		 bo_up;		/* or 0 */
+	unsigned int		 bo_delay_ms;	/* the next time */
+};
+
+void	 backoff_reset(struct backoff *);
+void	 backoff_up(struct backoff *, uint64_t);
+int	 backoff_failed(struct backoff *, uint64_t);
+
+/* link.c: the channel to a pod's gate. */
+enum link_state {
+	LINK_NONE,
+	LINK_DIALLING,
+	LINK_OPENING,
+	LINK_UP,
+	LINK_OTHER,
+	LINK_WAITING,
+	LINK_GIVEN_UP,
+	LINK_HOSTILE
+};
+
+struct link {
+	enum link_state		 lk_state;
+	uint32_t		 lk_number;	/* of the last one; 0: none */
+	uint64_t		 lk_since;	/* ns since the epoch */
+	struct backoff		 lk_backoff;
+	struct event		 lk_timer;
+	char			 lk_uid[NAME_LEN + 1];	/* of the pod */
+	char			 lk_node[HOST_LEN + 1];
+	char			 lk_text[512];	/* why, or "" */
+	char			 lk_ended[512];	/* as k8sd says */
+};
+
 /* See pods.c. */
 enum pod_life {
 	POD_ASKED,
@@ -151,6 +192,8 @@ struct pod {
 	char			 po_cwd[PATH_LEN + 1];	/* or "" */
 	uint64_t		 po_deadline_ms;
 	char			 po_name[HOST_LEN + 1];	/* once it runs */
+	int			 po_gated;	/* it has a gate */
+	struct link		 po_link;	/* to it */
 	enum pod_fate		 po_fate;	/* when it is stopped */
 	enum session_cause	 po_cause;	/* why it is */
 	enum pod_error		 po_error;	/* it did not start, */
@@ -529,6 +572,15 @@ void	 pod_put(struct jsonw *, const struct session *);
 int	 controld_k8sd_pod_progress(struct ipc *, const union msg *);
 int	 controld_k8sd_pod_done(struct ipc *, const union msg *);
 int	 controld_k8sd_pod_ended(struct ipc *, const union msg *);
+
+/* link.c */
+void	 link_begin(struct session *);
+void	 link_again(struct session *);
+void	 link_end(struct pod *);
+void	 link_put(struct jsonw *, const struct session *);
+int	 controld_k8sd_pod_channel_opened(struct ipc *, const union msg *);
+int	 controld_k8sd_pod_channel_ended(struct ipc *, const union msg *);
+int	 controld_podd_podd_state(struct ipc *, const union msg *);
 
 /* ops_pods.c */
 extern const struct op	 pods_ops[];

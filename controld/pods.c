@@ -46,6 +46,7 @@ pod_free(struct pod *po)
 {
 	if (po == NULL)
 		return;
+	link_end(po);
 	freezero(po->po_variables, po->po_variableslen);
 	free(po->po_text);
 	free(po->po_reason);
@@ -103,6 +104,7 @@ pod_stop(struct session *se, enum session_cause cause)
 		return 1;
 	po->po_life = POD_STOPPING;
 	po->po_cause = cause;
+	link_end(po);
 	/* What is left when its time is over only takes up room. */
 	if (cause == CAUSE_DEADLINE)
 		po->po_fate = POD_FATE_DELETE;
@@ -136,6 +138,7 @@ pod_over(struct session *se, enum session_cause cause, const char *text)
 	struct pod	*po = se->se_pod;
 
 	po->po_life = POD_OVER;
+	link_end(po);
 	se->se_stopped = 1;
 	if (po->po_reason != NULL)
 		run_end(se, po->po_reason);
@@ -225,10 +228,13 @@ controld_k8sd_pod_progress(struct ipc *ip, const union msg *m)
 }
 
 static void
-pod_runs(struct session *se, const char *name)
+pod_runs(struct session *se, const struct msg_pod_done *md)
 {
 	se->se_pod->po_life = POD_RUNS;
-	strlcpy(se->se_pod->po_name, name, sizeof(se->se_pod->po_name));
+	se->se_pod->po_gated = md->gated;
+	strlcpy(se->se_pod->po_name, md->pod, sizeof(se->se_pod->po_name));
+	if (md->gated)
+		link_begin(se);
 	run_began(se);
 }
 
@@ -252,6 +258,7 @@ controld_k8sd_pod_done(struct ipc *ip, const union msg *m)
 
 	se = find_pod(md->number, POD_STARTING, POD_STOPPING);
 	if (se == NULL || se->se_pod->po_life == POD_RUNS || md->ok > 1 ||
+	    md->gated > 1 ||
 	    md->code >= POD_ERROR_MAX || (md->code == POD_ERROR_NONE) != md->ok)
 		return ipc_bad(ip, "pod %u done: %u, code %u", md->number,
 		    md->ok, md->code);
@@ -260,7 +267,7 @@ controld_k8sd_pod_done(struct ipc *ip, const union msg *m)
 		if (!md->ok)
 			pod_over(se, se->se_pod->po_cause, "");
 	} else if (md->ok)
-		pod_runs(se, md->pod);
+		pod_runs(se, md);
 	else
 		pod_failed(se, md->code, md->text);
 	return 0;

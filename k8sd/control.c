@@ -92,6 +92,7 @@ control_done(void *arg, const char *code, const char *name, const char *text)
 
 	ipc_send(controld, -1, POD_DONE, pod_done, .number = he->he_number,
 	    .ok = code == NULL, .code = error_of(code),
+	    .gated = code == NULL && pod_is_gated(he->he_pod),
 	    .pod = cut(name, HOST_LEN), .text = cut(text, PATH_LEN));
 	if (code != NULL)
 		held_free(he);
@@ -107,6 +108,14 @@ control_ended(void *arg, enum session_cause cause, const char *text)
 	ipc_send(controld, -1, POD_ENDED, pod_ended, .number = he->he_number,
 	    .cause = cause, .text = cut(text, PATH_LEN));
 	held_free(he);
+}
+
+static void
+control_channel_ended(void *arg, uint32_t channel, const char *text)
+{
+	(void)arg;
+	ipc_send(controld, -1, POD_CHANNEL_ENDED, pod_channel_ended,
+	    .channel = channel, .text = cut(text, PATH_LEN));
 }
 
 /* The variables, one after another, to a NULL; NULL: they are not sound. */
@@ -135,7 +144,8 @@ static int
 k8sd_controld_pod_start(struct ipc *ip, const union msg *m)
 {
 	static const struct pod_callbacks callbacks = {
-		control_progress, control_done, control_ended
+		control_progress, control_done, control_ended,
+		control_channel_ended
 	};
 	const struct msg_pod_start	*ms = &m->pod_start;
 	struct pod_wish			 pw = {
@@ -172,6 +182,29 @@ k8sd_controld_pod_attach(struct ipc *ip, const union msg *m)
 		pod_attach(he->he_pod, fd);
 	else
 		exec_hang_up(fd);
+	return 0;
+}
+
+/* The same, where a session that is over has crossed it: it just ends. */
+static int
+k8sd_controld_pod_channel(struct ipc *ip, const union msg *m)
+{
+	const struct msg_pod_channel	*mc = &m->pod_channel;
+	struct held			*he = held_find(mc->number);
+	struct pod_channel		 pn = { .pn_fd = -1 };
+
+	if (mc->channel == 0)
+		return ipc_bad(ip, "channel 0");
+	if (he != NULL)
+		pod_channel(he->he_pod, mc->channel, &pn);
+	if (pn.pn_fd == -1)
+		control_channel_ended(NULL, mc->channel, "there is no pod, or "
+		    "no free descriptor");
+	else
+		ipc_send(ip, pn.pn_fd, POD_CHANNEL_OPENED, pod_channel_opened,
+		    .channel = mc->channel, .uid = pn.pn_uid,
+		    .node = pn.pn_node, .term = pn.pn_term,
+		    .sha256 = pn.pn_sha256);
 	return 0;
 }
 
@@ -339,6 +372,7 @@ k8sd_controld_pod_logs(struct ipc *ip, const union msg *m)
 static const ipc_handler control_handlers[MSG_MAX] = {
 	[MSG_POD_START] = k8sd_controld_pod_start,
 	[MSG_POD_ATTACH] = k8sd_controld_pod_attach,
+	[MSG_POD_CHANNEL] = k8sd_controld_pod_channel,
 	[MSG_POD_STOP] = k8sd_controld_pod_stop,
 	[MSG_POD_ASK] = k8sd_controld_pod_ask,
 	[MSG_POD_LOGS] = k8sd_controld_pod_logs,

@@ -236,9 +236,10 @@ kpod_claimed(void *arg, const struct api_answer *aa)
 	if (aa->aa_status == 409 || aa->aa_status == 404 ||
 	    (aa->aa_result == API_OK && kp->kp_dirty))
 		kpod_look(kp);
-	else if (aa->aa_result == API_OK)
+	else if (aa->aa_result == API_OK) {
+		kp->kp_term++;
 		kpod_ready(kp);
-	else
+	} else
 		kpod_fail_end(kp, kpod_code(aa), "%s", aa->aa_why);
 }
 

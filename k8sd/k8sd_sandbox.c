@@ -29,7 +29,7 @@ const struct sandbox k8sd_sandbox = {
 	.sb_narrow = k8sd_narrow,
 	.sb_library = &https_sandbox,
 	.sb_connect = true,
-	.sb_pledge = "stdio inet recvfd",
+	.sb_pledge = "stdio inet recvfd sendfd",
 	/* A session that somebody is attached to has two. */
 	.sb_files = 16384,
 };

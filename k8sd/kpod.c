@@ -189,6 +189,8 @@ kpod_take(struct kpod *kp, const cJSON *pod)
 	    sizeof(kp->kp_uid));
 	strlcpy(kp->kp_version, kj_string(pod, "metadata/resourceVersion"),
 	    sizeof(kp->kp_version));
+	kj_tame(kj_string(pod, "spec/nodeName"), SIZE_MAX, kp->kp_node,
+	    sizeof(kp->kp_node));
 }
 
 static void

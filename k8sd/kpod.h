@@ -20,6 +20,7 @@
 #include "manifest.h"
 #include "pod.h"
 #include "pod_status.h"
+#include "role.h"
 #include "watch.h"
 
 #define UID_LEN		63
@@ -71,6 +72,7 @@ struct kpod {
 	char			 kp_name[POD_NAME_LEN + 1];
 	char			 kp_uid[UID_LEN + 1];
 	char			 kp_version[VERSION_LEN + 1];
+	char			 kp_node[HOST_LEN + 1];	/* or "" */
 	cJSON			*kp_want;
 	struct kpod_terms	 kp_terms;
 	enum kpod_state		 kp_state;

@@ -12,6 +12,8 @@
 #include "names.h"
 
 #define WORKSPACE	"workspace"		/* the user's container */
+#define GATE		"gate"			/* ours, beside it */
+#define PUMP_PROGRAM	"/usr/local/bin/egressctl"	/* in there */
 #define BOX_BIN		"/egressd/bin"
 #define BOX_PROGRAM	BOX_BIN "/egressd-box"
 #define BOX_IMAGE	"localhost/egressd:" EGRESSD_VERSION

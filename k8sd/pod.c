@@ -45,10 +45,13 @@ struct pod {
 	char			*po_ref;
 	uint64_t		 po_git_ms;
 	int			 po_forward;
+	int			 po_gated;
 	int			 po_delete;	/* when it is stopped */
 	int			 po_done;	/* told that it is ready */
 	int			 po_stopping;
 	struct source		*po_source;
+	struct exec		*po_channel_exec;
+	uint32_t		 po_channel;	/* its number */
 	TAILQ_HEAD(, attach)	 po_attaches;
 	size_t			 po_nattaches;
 	struct event		 po_event;	/* what is to be told */
@@ -79,6 +82,8 @@ pod_hush(struct pod *po)
 
 	source_cancel(po->po_source);
 	po->po_source = NULL;
+	exec_cancel(po->po_channel_exec);
+	po->po_channel_exec = NULL;
 	while ((at = TAILQ_FIRST(&po->po_attaches)) != NULL)
 		attach_free(at);
 }
@@ -229,6 +234,67 @@ pod_attach(struct pod *po, int fd)
 		attach_wait(at);
 }
 
+/* ---- the gate ---- */
+
+int
+pod_is_gated(const struct pod *po)
+{
+	return po->po_gated;
+}
+
+/* Success may mean that the gate has died: every end is told alike. */
+static void
+channel_ended(void *arg, const struct exec_end *ee)
+{
+	struct pod	*po = arg;
+	char		 text[POD_TEXT_LEN];
+
+	po->po_channel_exec = NULL;
+	if (ee->how != EXEC_EXITED)
+		snprintf(text, sizeof(text), "%s", ee->why);
+	else
+		snprintf(text, sizeof(text), "egressctl pump ended with "
+		    "status %d: %s", ee->code, ee->stderr_tail);
+	po->po_callbacks.pc_channel_ended(po->po_arg, po->po_channel, text);
+}
+
+void
+pod_channel(struct pod *po, uint32_t number, struct pod_channel *pn)
+{
+	static const char *const	 command[] = {
+		PUMP_PROGRAM, "pump", NULL
+	};
+	struct exec_request		 er = {
+		.namespace = po->po_namespace,
+		.pod = po->po_name,
+		.container = GATE,
+		.command = command,
+	};
+	int				 fds[2];
+
+	memset(pn, 0, sizeof(*pn));
+	pn->pn_fd = -1;
+	if (!po->po_done || po->po_stopping || po->po_user.ku_kpod == NULL ||
+	    socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0,
+	    fds) == -1)
+		return;
+	if (po->po_channel_exec != NULL) {
+		exec_cancel(po->po_channel_exec);
+		po->po_callbacks.pc_channel_ended(po->po_arg, po->po_channel,
+		    "another channel has taken its place");
+	}
+	er.fd = fds[1];
+	po->po_channel = number;
+	api_renew(&po->po_cluster);
+	po->po_channel_exec = exec_begin(po->po_cluster, &er, channel_ended,
+	    po);
+	pn->pn_fd = fds[0];
+	pn->pn_uid = po->po_user.ku_kpod->kp_uid;
+	pn->pn_node = po->po_user.ku_kpod->kp_node;
+	pn->pn_term = po->po_user.ku_kpod->kp_term;
+	pn->pn_sha256 = "";
+}
+
 /* ---- what the pod tells ---- */
 
 static void
@@ -349,6 +415,7 @@ pod_take_conf(struct pod *po, const struct pod_conf *pc,
 	po->po_ref = copy(pc->pc_git_ref);
 	po->po_git_ms = pc->pc_git_timeout_ms;
 	po->po_forward = pc->pc_forward;
+	po->po_gated = !pc->pc_ungated;
 	po->po_delete = pc->pc_delete_on_stop == POD_DELETE_UNSET ?
 	    !pw->pw_named && pc->pc_id[0] == '\0' :
 	    pc->pc_delete_on_stop == POD_DELETE_YES;

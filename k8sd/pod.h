@@ -51,6 +51,8 @@ struct pod_callbacks {
 	void	(*pc_done)(void *, const char *, const char *, const char *);
 				/* code or NULL, name of the pod, text */
 	void	(*pc_ended)(void *, enum session_cause, const char *);
+	void	(*pc_channel_ended)(void *, uint32_t, const char *);
+				/* its number, why */
 };
 
 /* Before confinement: the name of this machine. */
@@ -64,6 +66,23 @@ struct pod	*pod_start(const struct pod_wish *,
 
 /* A client's connection, taken, is served by hands of its own in the pod. */
 void	 pod_attach(struct pod *, int);
+
+/* Whether there is a gate in it, as the block says. */
+int	 pod_is_gated(const struct pod *);
+
+/*
+ * A channel to the gate, of this number, in place of the one before it, whose
+ * end is told.  The descriptor is the caller's end of it, or -1: there is none
+ * to be had.  Its end is told, unless the pod's is.
+ */
+struct pod_channel {
+	int		 pn_fd;
+	const char	*pn_uid;	/* of the pod */
+	const char	*pn_node;
+	uint64_t	 pn_term;
+	const char	*pn_sha256;	/* of the gate's configuration, or "" */
+};
+void	 pod_channel(struct pod *, uint32_t, struct pod_channel *);
 
 /*
  * Ends hands and heartbeat, and deletes the pod: POD_KEEP no, POD_DELETE yes,

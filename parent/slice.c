@@ -333,5 +333,7 @@ slice_send(struct proc *pr, const struct config *conf, struct runtime *rt)
 		[ROLE_ENGINE] = slice_engine,
 	};
 
-	slices[pr->pr_role](pr, conf, rt);
+	/* podd has nothing of it. */
+	if (slices[pr->pr_role] != NULL)
+		slices[pr->pr_role](pr, conf, rt);
 }

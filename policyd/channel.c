@@ -14,6 +14,7 @@ struct ipc	*channel_controld;
 struct ipc	*channel_recorder;
 struct ipc	*channel_dialer;
 struct ipc	*channel_deciderd;
+struct ipc	*channel_podd;
 
 static struct ipc	*channels[ROLE_MAX];
 
@@ -32,6 +33,10 @@ static const ipc_handler controld_handlers[MSG_MAX] = {
 static const ipc_handler deciderd_handlers[MSG_MAX] = {
 	[MSG_ANSWER] = policyd_deciderd_answer,
 	[MSG_SERVED] = policyd_deciderd_served,
+};
+static const ipc_handler podd_handlers[MSG_MAX] = {
+	[MSG_POD_QUESTION] = policyd_podd_question,
+	[MSG_POD_QUESTION_DROP] = policyd_podd_question_drop,
 };
 static const ipc_handler silent_handlers[MSG_MAX];
 
@@ -63,6 +68,7 @@ channel_open(enum role peer, int fd, const ipc_handler *handlers)
 	channel_recorder = channels[ROLE_RECORDER];
 	channel_dialer = channels[ROLE_DIALER];
 	channel_deciderd = channels[ROLE_DECIDERD];
+	channel_podd = channels[ROLE_PODD];
 	if (peer == ROLE_DECIDERD)
 		channel_deciderd->ip_drained = deciders_drained;
 	return 0;
@@ -76,6 +82,8 @@ policyd_channel(const struct msg_channel *mc, int fd)
 		return channel_open(ROLE_CONTROLD, fd, controld_handlers);
 	case ROLE_DECIDERD:
 		return channel_open(ROLE_DECIDERD, fd, deciderd_handlers);
+	case ROLE_PODD:
+		return channel_open(ROLE_PODD, fd, podd_handlers);
 	case ROLE_RECORDER:
 	case ROLE_DIALER:
 		return channel_open(mc->peer, fd, silent_handlers);

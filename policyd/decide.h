@@ -79,6 +79,8 @@ struct subject {
 	const char		*sj_host;
 	const char		*sj_method;	/* "" of a connection */
 	const char		*sj_path;	/* the same */
+	int			 sj_cut;	/* of a pod: the path is, */
+	uint64_t		 sj_hidden;	/* and this much is redacted */
 };
 
 /* What people and deciders see of it; all empty for a connection. */
@@ -212,6 +214,11 @@ struct pending {
 	enum pending_state	 pe_state;
 	uint32_t		 pe_ask;	/* the engine's numbers */
 	uint32_t		 pe_dial;
+	uint32_t		 pe_channel;	/* to a pod's gate; 0: none */
+	uint64_t		 pe_pod_id;	/* the gate's number */
+	uint64_t		 pe_pod_ms;	/* which waits so long */
+	uint32_t		 pe_rule;	/* for this rule's */
+	char			 pe_asked[NAME_LEN + 1];	/* decider */
 	struct subject		 pe_subject;
 	struct policy_verdict	 pe_verdict;	/* asks pe_stage now */
 	unsigned int		 pe_stage;
@@ -250,6 +257,19 @@ void	 pending_drop(struct session *);
 void	 pending_recall(void);
 void	 pending_resume(void);
 const struct rule *pending_rule(const struct pending *);
+
+
+/* pending.c, for pod.c */
+struct pending	*pending_new(struct session *, const struct subject *);
+void	 pending_end(struct pending *);
+void	 pending_put(struct pending *);
+int	 pending_too_many(const struct session *);
+
+/* pod.c: questions of gates in pods. */
+void	 pending_pod_told(struct pending *, enum answer_result, const char *);
+void	 pending_pod_renew(struct pending *);
+int	 policyd_podd_question(struct ipc *, const union msg *);
+int	 policyd_podd_question_drop(struct ipc *, const union msg *);
 
 /* allowance.c */
 TAILQ_HEAD(allowances, allowance);

@@ -131,7 +131,7 @@ pending_free(struct pending *pe)
 	free(pe);
 }
 
-static struct pending *
+struct pending *
 pending_new(struct session *se, const struct subject *sj)
 {
 	struct pending	*pe;
@@ -150,7 +150,7 @@ pending_new(struct session *se, const struct subject *sj)
 }
 
 /* End a request without a verdict. */
-static void
+void
 pending_end(struct pending *pe)
 {
 	struct pendings	 freed = TAILQ_HEAD_INITIALIZER(freed);
@@ -238,7 +238,10 @@ pending_failed(struct pending *pe, enum answer_result result,
 	strlcpy(dn->dn_reason, failure_reason(result), sizeof(dn->dn_reason));
 	failure_record(pe->pe_session, &pe->pe_subject, dn->dn_decider, result,
 	    detail, clock_ms() - pe->pe_began);
-	pending_settle(pe);
+	if (pe->pe_channel != 0)
+		pending_pod_told(pe, result, detail);
+	else
+		pending_settle(pe);
 }
 
 static void
@@ -264,7 +267,7 @@ pending_on_timer(evutil_socket_t fd, short what, void *arg)
 }
 
 /* Ask the decider whose turn it is in the chain. */
-static void
+void
 pending_put(struct pending *pe)
 {
 	const struct rule	*ru = pending_rule(pe);
@@ -276,6 +279,9 @@ pending_put(struct pending *pe)
 		fatalx("decider %s is gone", pe->pe_named->co_text);
 	pe->pe_deadline = pe->pe_since + (ru->ru_timeout_ms != 0 ?
 	    ru->ru_timeout_ms : pe->pe_decider->de_timeout_ms);
+	if (pe->pe_channel != 0 &&
+	    pe->pe_deadline > pe->pe_began + pe->pe_pod_ms)
+		pe->pe_deadline = pe->pe_began + pe->pe_pod_ms;
 	if (now >= pe->pe_deadline) {
 		pending_failed(pe, ANSWER_TIMEOUT, "no answer in time");
 		return;
@@ -331,7 +337,7 @@ pending_follow(struct pending *pe)
 	return 1;
 }
 
-static int
+int
 pending_too_many(const struct session *se)
 {
 	uint32_t	 max = slice_running->sl_pending_max;
@@ -419,6 +425,10 @@ pending_answered(struct pending *pe, enum answer_result result,
 	struct pendings	 freed = TAILQ_HEAD_INITIALIZER(freed);
 	int		 allow = result == ANSWER_ALLOW;
 
+	if (pe->pe_channel != 0 && decision_name(result) != NULL) {
+		pending_pod_told(pe, result, text);
+		return;
+	}
 	if (result == ANSWER_UNSURE) {
 		pending_unsure(pe);
 		return;
@@ -537,6 +547,10 @@ pending_renew(struct pending *pe)
 {
 	if (pe->pe_left) {
 		pending_free(pe);
+		return;
+	}
+	if (pe->pe_channel != 0) {
+		pending_pod_renew(pe);
 		return;
 	}
 	verdict_evaluate(pe->pe_session, &pe->pe_subject, &pe->pe_verdict);

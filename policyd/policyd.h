@@ -69,6 +69,7 @@ extern struct ipc	*channel_controld;
 extern struct ipc	*channel_recorder;
 extern struct ipc	*channel_dialer;
 extern struct ipc	*channel_deciderd;
+extern struct ipc	*channel_podd;
 
 int	 policyd_channel(const struct msg_channel *, int);
 
@@ -95,6 +96,7 @@ struct session {
 	int			 se_wanted;	/* session_sweep() */
 	int			 se_bye;	/* its engine ends in order */
 	uint32_t		 se_number;	/* of a sandbox's; 0: fixed */
+	uint64_t		 se_generation;	/* under which it was opened */
 	int			 se_ended;	/* controld knows */
 	int			 se_closing;	/* the parent has closed it */
 	const char		*se_cause;	/* of its end, or "" */

@@ -243,6 +243,7 @@ policyd_parent_session_open(struct ipc *ip, const union msg *m)
 	se = session_new(ma->session, ma->policy);
 	se->se_kind = SESSION_RUN;
 	se->se_number = ma->number;
+	se->se_generation = slice_running->sl_generation;
 	se->se_rules = slice_policy(slice_running, ma->policy);
 	if (ma->told && (se->se_environment = strdup(ma->environment)) == NULL)
 		fatal("%s", __func__);

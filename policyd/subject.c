@@ -105,9 +105,10 @@ subject_show(struct shown *sh, const struct redact *rd,
 	n = utf8_cut(re.re_text, query ? re.re_len :
 	    strcspn(sj->sj_path, "?"), SHOWN_LEN);
 	memcpy(sh->sh_path, re.re_text, n);
-	sh->sh_truncated = n < re.re_len;
+	sh->sh_truncated = n < re.re_len || sj->sj_cut;
 	if (query)
-		sh->sh_redacted = re.re_hidden;
+		sh->sh_redacted = sj->sj_hidden > re.re_hidden ?
+		    sj->sj_hidden : re.re_hidden;
 }
 
 /* Into an object. */

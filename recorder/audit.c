@@ -243,6 +243,7 @@ audit_fail(size_t done)
 	/* Readers should not see a torn line; if this fails, a tick retries. */
 	cut_torn();
 	audit_ended();
+	pods_written(0);
 	after(tick, AUDIT_TICK_S);
 }
 
@@ -259,6 +260,7 @@ audit_write(void)
 	audit.au_len = 0;
 	audit.au_end = *chain_tip();
 	audit_ended();
+	pods_written(1);
 }
 
 static void
@@ -351,6 +353,7 @@ audit_was_cut(off_t bytes)
 		audit.au_torn = ta.ta_torn;
 		if (!ta.ta_empty)
 			audit.au_end = ta.ta_end;
+		pods_written(0);
 	}
 	if (!audit.au_broken)
 		audit_break(REASON_FILE_CUT);

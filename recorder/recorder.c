@@ -19,6 +19,7 @@
 
 static struct ipc	*policyd;
 static struct ipc	*controld;
+static struct ipc	*podd;
 static int		 running;	/* a generation is committed */
 
 static int
@@ -170,6 +171,7 @@ static const ipc_handler controld_handlers[MSG_MAX] = {
 	[MSG_AUDIT_ASK] = recorder_controld_audit_ask,
 	[MSG_ACK_ASK] = recorder_controld_ack_ask,
 	[MSG_REFUSALS_ASK] = recorder_controld_refusals_ask,
+	[MSG_RECORD_POD] = recorder_controld_record_pod,
 };
 
 /*
@@ -184,8 +186,10 @@ recorder_peer_gone(struct ipc *ip, const char *why)
 	log_debug("%s has closed", ip->ip_name);
 	if (ip == policyd)
 		policyd = NULL;
-	else
+	else if (ip == controld)
 		controld = NULL;
+	else
+		pods_channel(NULL);
 	ipc_free(ip);
 }
 
@@ -203,6 +207,12 @@ recorder_channel(const struct msg_channel *m, int fd)
 	if (m->peer == ROLE_CONTROLD && controld == NULL) {
 		controld = child_peer(ROLE_CONTROLD, fd, controld_handlers);
 		controld->ip_gone = recorder_peer_gone;
+		return 0;
+	}
+	if (m->peer == ROLE_PODD && podd == NULL) {
+		podd = child_peer(ROLE_PODD, fd, pods_handlers);
+		podd->ip_gone = recorder_peer_gone;
+		pods_channel(podd);
 		return 0;
 	}
 	if (m->peer != ROLE_POLICYD || policyd != NULL)

@@ -235,6 +235,13 @@ int		 redact_may_lose(const char *, const char *);
 int		 recorder_policyd_record_decider(struct ipc *,
 		    const union msg *);
 
+/* pods.c */
+extern const ipc_handler pods_handlers[MSG_MAX];
+void		 pods_channel(struct ipc *);
+void		 pods_written(int);
+int		 recorder_controld_record_pod(struct ipc *,
+		    const union msg *);
+
 /* request.c: what engines told of requests that have not ended. */
 
 /* Bytes that we keep.  The storage stays when its content is forgotten. */

@@ -52,7 +52,10 @@ struct kind {
 	X(RECORD_CONNECTION_REFUSED, "refused", COLOUR_RED) \
 	X(RECORD_NAME_ASKED, "asked", COLOUR_DIM) \
 	X(RECORD_GAP, "gap", COLOUR_YELLOW) \
-	X(RECORD_FILE_OPENED, "file", COLOUR_DIM)
+	X(RECORD_FILE_OPENED, "file", COLOUR_DIM) \
+	X(RECORD_POD_GAP, "pod gap", COLOUR_YELLOW) \
+	X(RECORD_POD_LOST, "pod lost", COLOUR_YELLOW) \
+	X(RECORD_POD_HOSTILE, "hostile", COLOUR_RED)
 
 #define KIND_ENTRY(constant, word, colour)	[constant] = { word, colour },
 #define KIND_ONE(constant, word, colour)	+ 1

@@ -33,6 +33,7 @@ ALLOWED = {
     "libexec/egressd-k8sd": DAEMON | {
         "libcjson", "libcurl", "libcares", "libsodium",
         "libssl", "libcrypto", "libwslay"},
+    "libexec/egressd-podd": DAEMON,
     "libexec/egressd-tlsengine": DAEMON | {"libssl", "libcrypto"},
     "libexec/egressd-kubeconfig": BASE | {"libyaml-0", "libseccomp"},
     "libexec/egressd-fence": BASE | {"libnftnl", "libmnl"},

@@ -33,11 +33,11 @@
 #include <unistd.h>
 
 enum { POLICYD = 1, RECORDER = 2, DIALER = 4, DECIDERD = 8, K8SD = 16,
-    ENGINE = 32, CONTROLD = 64 };
+    ENGINE = 32, CONTROLD = 64, PODD = 128 };
 
 #ifdef SANITIZE
 #define SANITIZERS	(POLICYD | RECORDER | DIALER | DECIDERD | K8SD | \
-			ENGINE | CONTROLD)
+			ENGINE | CONTROLD | PODD)
 #else
 #define SANITIZERS	0
 #endif

@@ -35,7 +35,8 @@ from procs import adopt, orphans, status  # noqa: E402
 from procs import descriptors as descriptors_of  # noqa: E402
 
 ROOT = os.geteuid() == 0
-SHARED = ("controld", "policyd", "recorder", "dialer", "deciderd", "k8sd")
+SHARED = ("controld", "policyd", "recorder", "dialer", "deciderd", "k8sd",
+          "podd")
 PORTS = {"edge": 15001, "other": 15002}
 SESSIONS = tuple(PORTS)
 STOCK_MAX = 32      # sockets that the dialer keeps ready
@@ -204,14 +205,16 @@ def wired(sessions, controls=1, **more):
         "parent": ["0 null", "1 log", "2 log", "pid file", *loop, *serve,
                    *(f"to {name}" for name in SHARED), *engines,
                    *(f"listener {PORTS[name]}" for name in sessions)],
-        "controld": [*child, *serve, "to policyd", "to recorder", "to k8sd"],
+        "controld": [*child, *serve, "to policyd", "to recorder", "to k8sd",
+                     "to podd"],
         "policyd": [*child, *engines, "to controld", "to recorder",
-                    "to dialer", "to deciderd"],
+                    "to dialer", "to deciderd", "to podd"],
         "recorder": [*child, "audit file", "tip", "to policyd", "to controld",
-                     *engines],
+                     "to podd", *engines],
         "dialer": [*child, "to policyd", *engines],
         "deciderd": [*child, "to policyd", "libcurl's alarm"],
         "k8sd": [*child, "to controld", "libcurl's alarm"],
+        "podd": [*child, "to controld", "to policyd", "to recorder"],
         **{name: [*child, "to policyd", "to recorder", "to dialer",
                   f"listener {PORTS[name]}"] for name in sessions},
     }

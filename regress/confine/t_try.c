@@ -35,6 +35,7 @@
 extern const struct sandbox	 controld_sandbox, policyd_sandbox,
 				 recorder_sandbox, dialer_sandbox,
 				 deciderd_sandbox, k8sd_sandbox,
+				 podd_sandbox,
 				 tlsengine_sandbox;
 
 static const struct role {
@@ -48,6 +49,7 @@ static const struct role {
 	{ "dialer", DIALER, &dialer_sandbox },
 	{ "deciderd", DECIDERD, &deciderd_sandbox },
 	{ "k8sd", K8SD, &k8sd_sandbox },
+	{ "podd", PODD, &podd_sandbox },
 	{ "tlsengine", ENGINE, &tlsengine_sandbox },
 	{ NULL, 0, NULL }
 };

@@ -113,7 +113,7 @@ def strangers(place):
     found = tree(os.getpid())
     for pid, text in found.items():
         if re.fullmatch(r"egressd-(controld|policyd|recorder|dialer|deciderd|"
-                        r"k8sd)", text):
+                        r"k8sd|podd)", text):
             own.add(pid)
     return {pid: text for pid, text in found.items() if pid not in own}
 

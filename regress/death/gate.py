@@ -31,10 +31,10 @@ cases = Cases()
 here = place()
 atexit.register(here.end)
 
-# Without them nothing can be judged, recorded or dialled; the last three would
+# Without them nothing can be judged, recorded or dialled; the last four would
 # not be missed at once, and are no less fatal.
 VICTIMS = ("tlsengine", "policyd", "recorder", "dialer", "parent", "deciderd",
-           "k8sd", "controld")
+           "k8sd", "podd", "controld")
 # From the death of one to the death of the engine.
 CUT_S = 8 if SANITIZED else 2
 GONE = 125

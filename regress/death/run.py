@@ -25,7 +25,8 @@ from daemon import (POLICY, SANITIZED, WAIT_S, Daemon, alive,  # noqa: E402
 from procs import (adopt, children, descriptors, orphans,  # noqa: E402
                    status, title)
 
-SHARED = ("controld", "policyd", "recorder", "dialer", "deciderd", "k8sd")
+SHARED = ("controld", "policyd", "recorder", "dialer", "deciderd", "k8sd",
+          "podd")
 SESSIONS = ("edge", "other")
 # "All ends within a second"; a build with sanitizers is that much slower.
 END_S = 4 if SANITIZED else 1

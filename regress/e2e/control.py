@@ -60,7 +60,7 @@ def status():
                                    "followers": 0, "full": False}, answer
         assert [p["role"] for p in answer["processes"]] == [
             "parent", "controld", "policyd", "recorder", "dialer", "deciderd",
-            "k8sd", "tlsengine", "tlsengine"], answer["processes"]
+            "k8sd", "podd", "tlsengine", "tlsengine"], answer["processes"]
         assert [(s["session_id"], s["kind"], s["policy"], s["state"],
                  s["restarts"]) for s in answer["sessions"]] == [
             ("edge", "fixed", "open", "running", 0),
@@ -290,7 +290,7 @@ def gone_while_waiting():
 def log_level():
     """All processes take it: at debug each of them tells of a reload."""
     roles = ("controld", "policyd", "recorder", "dialer", "deciderd", "k8sd",
-             "tlsengine")
+             "podd", "tlsengine")
 
     def told(generation):
         return {r for r in roles
@@ -313,7 +313,7 @@ def log_level():
 def log_level_trace():
     """Both ends of a channel name each message, but nothing that is in it."""
     roles = {"egressd", "controld", "policyd", "recorder", "dialer", "deciderd",
-             "k8sd", "tlsengine"}
+             "k8sd", "podd", "tlsengine"}
     line = re.compile(r"^(\w+): (to|from) ([\w :]+): ([A-Z_]+), (\d+) bytes"
                       r"(, a descriptor)?$")
 

@@ -328,7 +328,7 @@ def for_root():
 def fewest_uids():
     """As many as egressd.conf(5) asks for."""
     for_root()
-    with Daemon("uids 61200 - 61208\n" + POLICY, head=False) as daemon:
+    with Daemon("uids 61200 - 61209\n" + POLICY, head=False) as daemon:
         daemon.settle()
         assert daemon.stop() == 0
 
@@ -745,7 +745,7 @@ def syslog():
                 for line in lines]
         assert "parent: ready, generation 1" in said, said
         for name in ("controld", "policyd", "recorder", "dialer", "deciderd",
-                     "k8sd", "tlsengine: edge"):
+                     "k8sd", "podd", "tlsengine: edge"):
             assert any(line.startswith(f"[{name}] ") and "generation" in line
                        for line in said), (name, said)
 

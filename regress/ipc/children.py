@@ -47,6 +47,7 @@ PROGRAMS = {
     "dialer": "DIALER",
     "deciderd": "DECIDERD",
     "k8sd": "K8SD",
+    "podd": "PODD",
     "tlsengine": "ENGINE",
 }
 

@@ -66,8 +66,16 @@ class Control(End):
         """Nothing has come that was not expected."""
         assert self.messages.empty(), self.messages.get()
 
-    def runs(self, message, pod="pod-1"):
-        self.send("POD_DONE", number=message.number, ok=1, pod=pod)
+    def runs(self, message, pod="pod-1", gated=0):
+        self.send("POD_DONE", number=message.number, ok=1, pod=pod,
+                  gated=gated)
+
+    def opens(self, message, gate, **values):
+        """The other end of a channel is the gate's."""
+        with gate.ours:
+            self.send("POD_CHANNEL_OPENED", fd=gate.ours.fileno(),
+                      channel=message.channel,
+                      **{"uid": "uid-1", "node": "node-1", **values})
 
     def fails(self, message, error, text):
         self.send("POD_DONE", number=message.number, code=ERROR[error],
