@@ -14,30 +14,19 @@
 
 #include "box.h"
 #include "boxenv.h"
+#include "trustenv.h"
 
 #define CA		BOX_TRUST_DIR "/ca.pem"
 #define BUNDLE		BOX_TRUST_DIR "/bundle.pem"
-#define JAVA_OPTIONS	"-Djavax.net.ssl.trustStore=" BOX_TRUST_DIR "/ca.jks " \
-			"-Djavax.net.ssl.trustStorePassword=changeit"
+#define JAVA_OPTIONS	TRUST_JAVA(BOX_TRUST_DIR "/ca.jks")
+
+#define TRUST_ROW(name, value)	{ name, value },
 
 static const struct {
 	const char	*name;
 	const char	*value;
 } trust[] = {
-	{ "SSL_CERT_FILE",		BUNDLE },	/* OpenSSL, Go, Ruby */
-	{ "CURL_CA_BUNDLE",		BUNDLE },
-	{ "GIT_SSL_CAINFO",		BUNDLE },
-	{ "REQUESTS_CA_BUNDLE",		BUNDLE },	/* Python */
-	{ "PIP_CERT",			BUNDLE },
-	{ "HTTPLIB2_CA_CERTS",		BUNDLE },
-	{ "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH", BUNDLE },	/* but for Go, Java */
-	{ "AWS_CA_BUNDLE",		BUNDLE },
-	{ "CLOUDSDK_CORE_CUSTOM_CA_CERTS_FILE", BUNDLE }, /* gcloud */
-	{ "HEX_CACERTS_PATH",		BUNDLE },	/* Elixir, Erlang */
-	{ "NIX_SSL_CERT_FILE",		BUNDLE },	/* OpenSSL of Nix */
-	{ "CARGO_HTTP_CAINFO",		BUNDLE },
-	{ "NODE_EXTRA_CA_CERTS",	CA },		/* beside its own */
-	{ "DENO_CERT",			CA },
+	TRUST_VARIABLES(TRUST_ROW, BUNDLE, CA)
 };
 
 static void
@@ -51,13 +40,13 @@ env_put(const char *name, const char *value)
 static void
 env_java(void)
 {
-	const char	*old = getenv("JAVA_TOOL_OPTIONS");
+	const char	*old = getenv(TRUST_JAVA_VARIABLE);
 	char		*both;
 
 	if (asprintf(&both, "%s%s" JAVA_OPTIONS, old == NULL ? "" : old,
 	    old == NULL || *old == '\0' ? "" : " ") == -1)
 		err(BOX_FAILED, NULL);
-	env_put("JAVA_TOOL_OPTIONS", both);
+	env_put(TRUST_JAVA_VARIABLE, both);
 	free(both);
 }
 

@@ -156,7 +156,7 @@ FIELDS(conf_pod, STR(name, NAME_LEN) STR(cluster, NAME_LEN)
     STR(policy, NAME_LEN) U64(git_timeout_ms) U64(deadline_ms)
     U64(heartbeat_ms) U64(ready_timeout_ms) U32(run_as_user) U32(run_as_group)
     U32(fs_group) U8(account_token) U8(read_only_root) U8(recreate) U8(delete)
-    U8(forward) U8(ungated))
+    U8(forward) U8(ungated) U8(overlay) U8(network_policy))
 
 MSG(CONF_POD_TEXT, conf_pod_text, R_PARENT, R_K8SD, FD_NEVER, S_PREPARE)
 FIELDS(conf_pod_text, U8(what) STR(key, PATH_LEN) STR(value, TEXT_LEN))

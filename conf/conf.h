@@ -258,6 +258,11 @@ struct conf_pod {
 	bool			 pd_delete_on_stop;
 	bool			 pd_delete_said; /* else: is there an id? */
 	bool			 pd_pull_said;
+	struct conf_pairs	 pd_gate_requests;
+	struct conf_pairs	 pd_gate_limits;
+	struct conf_words	 pd_gate_resolvers; /* empty: ours */
+	bool			 pd_overlay;	/* of the image's bundles */
+	bool			 pd_network_policy; /* default yes */
 };
 #define CONF_UNSAID	UINT32_MAX
 #define CONF_IMAGE	"debian:bookworm-slim"
@@ -284,7 +289,7 @@ struct conf_sandbox {
 	struct conf_mounts	 sb_mounts;	/* virtual, custom */
 	struct conf_mounts	 sb_below;	/* virtual: of clients */
 	uint64_t		 sb_size;	/* virtual: default 256M */
-	bool			 sb_ungated;	/* custom, kubernetes: always */
+	bool			 sb_ungated;	/* custom: always */
 	struct conf_pairs	 sb_environment;
 	uint64_t		 sb_deadline;	/* default 8h */
 	struct conf_pos		 sb_cluster_pos; /* from here: kubernetes */

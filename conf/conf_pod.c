@@ -26,6 +26,10 @@ conf_pod_begin(struct conf_sandbox *sb)
 	TAILQ_INIT(&pd->pd_limits);
 	TAILQ_INIT(&pd->pd_node_selector);
 	TAILQ_INIT(&pd->pd_tolerations);
+	TAILQ_INIT(&pd->pd_gate_requests);
+	TAILQ_INIT(&pd->pd_gate_limits);
+	TAILQ_INIT(&pd->pd_gate_resolvers);
+	pd->pd_network_policy = true;
 	pd->pd_image = CONF_IMAGE;
 	pd->pd_git_timeout = 300 * MS_PER_S;
 	pd->pd_heartbeat = 60 * MS_PER_S;
@@ -149,6 +153,57 @@ check_pairs(struct parse *ps, const char *name, const struct conf_pairs *list,
 	}
 }
 
+/* Of a pod's own network; the loopback there is the gate's. */
+static const char *
+gate_resolver_error(const char *text)
+{
+	struct addr	 ad;
+
+	if (addr_parse(text, &ad) == -1)
+		return "not an address";
+	return addr_classify(&ad) == ADDR_LOOPBACK ?
+	    "must not be the loopback" : NULL;
+}
+
+/* What only a gate makes use of. */
+static const char *
+ungated_error(const struct stmt_ctx *sx)
+{
+	static const char *const	 gates[] = { "gate-requests",
+	    "gate-limits", "gate-resolver", "trust-overlay",
+	    "network-policy" };
+	size_t				 i;
+
+	for (i = 0; i < sizeof(gates) / sizeof(gates[0]); i++)
+		if (stmt_isset(sx, gates[i]))
+			return gates[i];
+	return NULL;
+}
+
+/*
+ * A workspace that is not root cannot change the bundles of its image, which
+ * then have ours over them; one that is root has them changed by box.
+ */
+static void
+check_gate(struct parse *ps, struct conf_sandbox *sb)
+{
+	struct conf_pod	*pd = &sb->sb_pod;
+	const char	*word;
+
+	check_names(ps, "gate-resolver", &pd->pd_gate_resolvers,
+	    gate_resolver_error);
+	check_pairs(ps, "gate-requests", &pd->pd_gate_requests,
+	    value_quantity_error);
+	check_pairs(ps, "gate-limits", &pd->pd_gate_limits,
+	    value_quantity_error);
+	if (!stmt_isset(&ps->ps_block, "trust-overlay"))
+		pd->pd_overlay = pd->pd_run_as_user != CONF_UNSAID &&
+		    pd->pd_run_as_user != 0;
+	if (sb->sb_ungated && (word = ungated_error(&ps->ps_block)) != NULL)
+		conf_error(ps, stmt_pos(&ps->ps_block, word), "%s: sandbox "
+		    "\"%s\" is ungated", word, sb->sb_name);
+}
+
 static const char *
 together_error(const struct stmt_ctx *sx, const struct conf_pod *pd)
 {
@@ -192,8 +247,5 @@ conf_pod_check(struct parse *ps)
 	if ((why = together_error(&ps->ps_block, pd)) != NULL)
 		conf_error(ps, sb->sb_pos, "sandbox \"%s\": %s", sb->sb_name,
 		    why);
-	if (!sb->sb_ungated)
-		conf_error(ps, sb->sb_pos, "kubernetes sandbox \"%s\" has no "
-		    "\"ungated\": this version puts no gate into a pod, and "
-		    "the block must say so", sb->sb_name);
+	check_gate(ps, sb);
 }

@@ -158,6 +158,13 @@ const struct option sandbox_table[] = {
 	    WORDS(stale_words)),
 	KIND(YESNO, "delete on stop", S_KUBE, SB(sb_pod.pd_delete_on_stop),
 	    WORDS(yesno_words)),
+	KIND(PAIRS, "gate-requests", S_KUBE, SB(sb_pod.pd_gate_requests)),
+	KIND(PAIRS, "gate-limits", S_KUBE, SB(sb_pod.pd_gate_limits)),
+	KIND(NAMES, "gate-resolver", S_KUBE, SB(sb_pod.pd_gate_resolvers)),
+	KIND(YESNO, "trust-overlay", S_KUBE, SB(sb_pod.pd_overlay),
+	    WORDS(yesno_words)),
+	KIND(YESNO, "network-policy", S_KUBE, SB(sb_pod.pd_network_policy),
+	    WORDS(yesno_words)),
 	END
 };
 

@@ -301,11 +301,12 @@ has_marks(const cJSON *live, const cJSON *want, char *why, size_t len)
 	return 1;
 }
 
-/* Who may use it, and by which policy. */
+/* Who may use it, by which policy, and what its gate was told. */
 static int
 has_owner(const cJSON *live, const cJSON *want, char *why, size_t len)
 {
-	static const char *const	 notes[] = { NOTE_UID, NOTE_POLICY };
+	static const char *const	 notes[] = { NOTE_UID, NOTE_POLICY,
+	    NOTE_CONF };
 	size_t				 i;
 	char				 is[64];
 

@@ -114,7 +114,11 @@ struct pod_conf {
 	enum pod_stale		 pc_on_stale;
 	enum pod_delete		 pc_delete_on_stop;
 	bool			 pc_forward;
-	bool			 pc_ungated;
+	bool			 pc_ungated;	/* all below is the gate's */
+	struct pairs		 pc_gate_requests;
+	struct pairs		 pc_gate_limits;
+	bool			 pc_overlay;	/* of the image's bundles */
+	bool			 pc_network_policy;
 };
 
 /* Of the configuration in force; what it points to goes with that. */

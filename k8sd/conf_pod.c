@@ -44,6 +44,9 @@ static const size_t places[POD_TEXT_MAX] = {
 	[POD_TEXT_ANNOTATION] = offsetof(struct pod_conf, pc_annotations),
 	[POD_TEXT_REQUEST] = offsetof(struct pod_conf, pc_requests),
 	[POD_TEXT_LIMIT] = offsetof(struct pod_conf, pc_limits),
+	[POD_TEXT_GATE_REQUEST] = offsetof(struct pod_conf,
+	    pc_gate_requests),
+	[POD_TEXT_GATE_LIMIT] = offsetof(struct pod_conf, pc_gate_limits),
 	[POD_TEXT_NODE_SELECTOR] = offsetof(struct pod_conf,
 	    pc_node_selector),
 	[POD_TEXT_PULL_SECRET] = offsetof(struct pod_conf, pc_pull_secrets),
@@ -158,7 +161,7 @@ pods_weigh(char *why, size_t len)
 
 	TAILQ_FOREACH(pc, &candidate, pc_entry)
 		if (pc->pc_merge != NULL && manifest_merge_check(pc->pc_merge,
-		    what, sizeof(what)) == -1)
+		    !pc->pc_ungated, what, sizeof(what)) == -1)
 			return child_refuse(why, len, "manifest merge file of "
 			    "\"%s\": %s", pc->pc_name, what);
 	return 0;
@@ -201,6 +204,8 @@ pod_conf_add(struct ipc *ip, const struct msg_conf_pod *mp)
 	pc->pc_delete_on_stop = mp->delete;
 	pc->pc_forward = mp->forward;
 	pc->pc_ungated = mp->ungated;
+	pc->pc_overlay = mp->overlay;
+	pc->pc_network_policy = mp->network_policy;
 	TAILQ_INSERT_TAIL(&candidate, pc, pc_entry);
 	return 0;
 }

@@ -247,7 +247,10 @@ kpod_lives_end(struct kpod *kp, const cJSON *pod, const struct pod_status *ps)
 		    "another control host follows the pod now");
 		return;
 	}
-	switch (ps->ps_state) {
+	/* Of a gate that is down nothing gets out, and clients may come in. */
+	if (ps->ps_runs && ps->ps_state != POD_RUNS && kp->kp_runs)
+		log_warnx("pod %s: %s", kp->kp_name, ps->ps_text);
+	switch (ps->ps_runs ? POD_RUNS : ps->ps_state) {
 	case POD_RUNS:
 		/* It may have been too short for anybody to see. */
 		if (ps->ps_restarts != kp->kp_restarts)

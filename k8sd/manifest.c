@@ -5,8 +5,8 @@
  * block is the operator's and was checked by the parent; id, directory and
  * variables are a client's.
  *
- *	init   install	 our image: copies box into a volume
- *	(the gate's containers have their place here)
+ *	init   install	 our image: copies box into a volume; of a pod with a
+ *			 gate, fence does that (manifest_gate.c)
  *	       workspace the user's image, with box as its first process
  *
  * The workspace has neither NET_RAW nor NET_ADMIN: with either of them it
@@ -24,8 +24,8 @@
 
 /* ---- metadata ---- */
 
-static void
-put_pairs(cJSON *in, const struct pairs *pairs)
+void
+part_pairs(cJSON *in, const struct pairs *pairs)
 {
 	const struct pair	*pa;
 
@@ -41,7 +41,7 @@ put_labels(cJSON *meta, const struct manifest *mf)
 	char	 hash[HASH_LEN + 1];
 
 	names_hash(mf->mf_id, hash);
-	put_pairs(labels, &mf->mf_conf->pc_labels);
+	part_pairs(labels, &mf->mf_conf->pc_labels);
 	kj_put(labels, MARK_MANAGED, MARK_MANAGER);
 	kj_put(labels, MARK_SESSION, hash);
 	kj_put(labels, MARK_OWNER, names_installation());
@@ -54,11 +54,13 @@ put_annotations(cJSON *meta, const struct manifest *mf)
 	char	 uid[16];
 
 	snprintf(uid, sizeof(uid), "%u", mf->mf_owner);
-	put_pairs(notes, &mf->mf_conf->pc_annotations);
+	part_pairs(notes, &mf->mf_conf->pc_annotations);
 	kj_put(notes, NOTE_ID, mf->mf_id);
 	kj_put(notes, NOTE_SANDBOX, mf->mf_conf->pc_name);
 	kj_put(notes, NOTE_UID, uid);
 	kj_put(notes, NOTE_POLICY, mf->mf_conf->pc_policy);
+	if (!mf->mf_conf->pc_ungated)
+		kj_put(notes, NOTE_CONF, mf->mf_sha256);
 }
 
 static void
@@ -76,13 +78,16 @@ put_metadata(cJSON *pod, const struct manifest *mf)
 
 /* ---- containers ---- */
 
-static void
-put_mount(cJSON *mounts, const char *volume, const char *path, int read_only)
+void
+part_mount(cJSON *mounts, const char *volume, const char *path,
+    const char *file, int read_only)
 {
 	cJSON	*mount = kj_item(mounts);
 
 	kj_put(mount, "name", volume);
 	kj_put(mount, "mountPath", path);
+	if (file != NULL)
+		kj_put(mount, "subPath", file);
 	if (read_only)
 		kj_put_bool(mount, "readOnly", 1);
 }
@@ -101,32 +106,61 @@ put_pull_policy(cJSON *container, const struct pod_conf *pc)
 		kj_put(container, "imagePullPolicy", pc->pc_pull_policy);
 }
 
+/* Ours, which has all programs. */
+void
+part_image(cJSON *co, const struct pod_conf *pc)
+{
+	kj_put(co, "image", pc->pc_box_image[0] != '\0' ? pc->pc_box_image :
+	    BOX_IMAGE);
+	put_pull_policy(co, pc);
+}
+
+void
+part_command(cJSON *in, const char *member, const char *const *words)
+{
+	cJSON	*list = kj_array(in, member);
+
+	for (; *words != NULL; words++)
+		kj_put_item(list, *words);
+}
+
+/* Of a container of ours: the least, and what is added by name. */
+void
+part_context(cJSON *co, const char *const *add)
+{
+	cJSON	*context = kj_object(co, "securityContext"), *capabilities;
+
+	kj_put_bool(context, "allowPrivilegeEscalation", 0);
+	kj_put_bool(context, "readOnlyRootFilesystem", 1);
+	capabilities = kj_object(context, "capabilities");
+	kj_put_item(kj_array(capabilities, "drop"), "ALL");
+	if (add != NULL) {
+		part_command(capabilities, "add", add);
+		kj_put_number(context, "runAsUser", 0);
+		kj_put_number(context, "runAsGroup", 0);
+	}
+	put_seccomp(context);
+}
+
 /* The volume is open to everybody: the image may run as whom it likes. */
 static void
 put_install(cJSON *containers, const struct pod_conf *pc)
 {
-	cJSON	*co = kj_item(containers), *command, *context;
+	static const char *const	 command[] = { "egressd-box",
+	    "install", BOX_BIN, NULL };
+	cJSON				*co = kj_item(containers);
 
 	kj_put(co, "name", "install");
-	kj_put(co, "image", pc->pc_box_image[0] != '\0' ? pc->pc_box_image :
-	    BOX_IMAGE);
-	put_pull_policy(co, pc);
-	command = kj_array(co, "command");
-	kj_put_item(command, "egressd-box");
-	kj_put_item(command, "install");
-	kj_put_item(command, BOX_BIN);
-	put_mount(kj_array(co, "volumeMounts"), "egressd-bin", BOX_BIN, 0);
-	context = kj_object(co, "securityContext");
-	kj_put_bool(context, "allowPrivilegeEscalation", 0);
-	kj_put_bool(context, "readOnlyRootFilesystem", 1);
-	kj_put_item(kj_array(kj_object(context, "capabilities"), "drop"),
-	    "ALL");
-	put_seccomp(context);
+	part_image(co, pc);
+	part_command(co, "command", command);
+	part_mount(kj_array(co, "volumeMounts"), "egressd-bin", BOX_BIN, NULL,
+	    0);
+	part_context(co, NULL);
 }
 
 /* A client's variable takes the place of the block's. */
-static void
-put_env(cJSON *env, const char *name, size_t len, const char *value)
+void
+part_env(cJSON *env, const char *name, size_t len, const char *value)
 {
 	cJSON	*v;
 	char	 key[NAME_LEN + 1];
@@ -161,26 +195,26 @@ put_variables(cJSON *co, const struct manifest *mf)
 		return;
 	env = kj_array(co, "env");
 	TAILQ_FOREACH(pa, &mf->mf_conf->pc_env, pa_entry)
-		put_env(env, pa->pa_key, strlen(pa->pa_key), pa->pa_value);
+		part_env(env, pa->pa_key, strlen(pa->pa_key), pa->pa_value);
 	for (; line != NULL && *line != NULL; line++)
 		if ((equal = strchr(*line, '=')) != NULL)
-			put_env(env, *line, (size_t)(equal - *line),
+			part_env(env, *line, (size_t)(equal - *line),
 			    equal + 1);
 }
 
-static void
-put_resources(cJSON *co, const struct pod_conf *pc)
+void
+part_resources(cJSON *co, const struct pairs *requests,
+    const struct pairs *limits)
 {
 	cJSON	*resources;
 
-	if (TAILQ_EMPTY(&pc->pc_requests) && TAILQ_EMPTY(&pc->pc_limits))
+	if (TAILQ_EMPTY(requests) && TAILQ_EMPTY(limits))
 		return;
 	resources = kj_object(co, "resources");
-	if (!TAILQ_EMPTY(&pc->pc_requests))
-		put_pairs(kj_object(resources, "requests"),
-		    &pc->pc_requests);
-	if (!TAILQ_EMPTY(&pc->pc_limits))
-		put_pairs(kj_object(resources, "limits"), &pc->pc_limits);
+	if (!TAILQ_EMPTY(requests))
+		part_pairs(kj_object(resources, "requests"), requests);
+	if (!TAILQ_EMPTY(limits))
+		part_pairs(kj_object(resources, "limits"), limits);
 }
 
 static void
@@ -191,6 +225,8 @@ put_context(cJSON *co, const struct pod_conf *pc)
 	drop = kj_array(kj_object(context, "capabilities"), "drop");
 	kj_put_item(drop, "NET_RAW");
 	kj_put_item(drop, "NET_ADMIN");
+	if (!pc->pc_ungated)
+		kj_put_item(drop, "MKNOD");
 	put_seccomp(context);
 	if (pc->pc_run_as_user >= 0)
 		kj_put_number(context, "runAsUser", pc->pc_run_as_user);
@@ -203,30 +239,32 @@ put_context(cJSON *co, const struct pod_conf *pc)
 static void
 put_workspace(cJSON *containers, const struct manifest *mf)
 {
-	const struct pod_conf	*pc = mf->mf_conf;
-	cJSON			*co = kj_item(containers), *list;
+	static const char *const	 command[] = { BOX_PROGRAM, "keep",
+	    NULL };
+	const struct pod_conf		*pc = mf->mf_conf;
+	cJSON				*co = kj_item(containers), *mounts;
 
 	kj_put(co, "name", WORKSPACE);
 	kj_put(co, "image", pc->pc_image);
 	put_pull_policy(co, pc);
-	list = kj_array(co, "command");
-	kj_put_item(list, BOX_PROGRAM);
-	kj_put_item(list, "keep");
+	part_command(co, "command", command);
 	kj_put(co, "workingDir", mf->mf_cwd);
 	put_variables(co, mf);
-	put_resources(co, pc);
-	list = kj_array(co, "volumeMounts");
-	put_mount(list, "workspace", mf->mf_cwd, 0);
-	put_mount(list, "egressd-bin", BOX_BIN, 1);
+	part_resources(co, &pc->pc_requests, &pc->pc_limits);
+	mounts = kj_array(co, "volumeMounts");
+	part_mount(mounts, "workspace", mf->mf_cwd, NULL, 0);
+	part_mount(mounts, "egressd-bin", BOX_BIN, NULL, 1);
 	if (pc->pc_read_only_root)
-		put_mount(list, "tmp", "/tmp", 0);
+		part_mount(mounts, "tmp", "/tmp", NULL, 0);
+	if (!pc->pc_ungated)
+		gate_trust(co, pc);
 	put_context(co, pc);
 }
 
 /* ---- the rest of the pod ---- */
 
-static cJSON *
-put_volume(cJSON *volumes, const char *name, const char *kind)
+cJSON *
+part_volume(cJSON *volumes, const char *name, const char *kind)
 {
 	cJSON	*volume = kj_item(volumes);
 
@@ -235,22 +273,24 @@ put_volume(cJSON *volumes, const char *name, const char *kind)
 }
 
 static void
-put_volumes(cJSON *spec, const struct pod_conf *pc)
+put_volumes(cJSON *spec, const struct pod_conf *pc, const char *secret)
 {
 	cJSON	*volumes = kj_array(spec, "volumes"), *of;
 
 	if (pc->pc_claim[0] != '\0') {
-		of = put_volume(volumes, "workspace",
+		of = part_volume(volumes, "workspace",
 		    "persistentVolumeClaim");
 		kj_put(of, "claimName", pc->pc_claim);
 	} else {
-		of = put_volume(volumes, "workspace", "emptyDir");
+		of = part_volume(volumes, "workspace", "emptyDir");
 		if (pc->pc_workspace_size[0] != '\0')
 			kj_put(of, "sizeLimit", pc->pc_workspace_size);
 	}
-	put_volume(volumes, "egressd-bin", "emptyDir");
+	part_volume(volumes, "egressd-bin", "emptyDir");
 	if (pc->pc_read_only_root)
-		put_volume(volumes, "tmp", "emptyDir");
+		part_volume(volumes, "tmp", "emptyDir");
+	if (!pc->pc_ungated)
+		gate_volumes(volumes, secret);
 }
 
 static void
@@ -284,7 +324,7 @@ put_placement(cJSON *spec, const struct pod_conf *pc)
 	cJSON			*list;
 
 	if (!TAILQ_EMPTY(&pc->pc_node_selector))
-		put_pairs(kj_object(spec, "nodeSelector"),
+		part_pairs(kj_object(spec, "nodeSelector"),
 		    &pc->pc_node_selector);
 	put_tolerations(spec, pc);
 	if (pc->pc_runtime_class[0] != '\0')
@@ -296,6 +336,24 @@ put_placement(cJSON *spec, const struct pod_conf *pc)
 		kj_put(kj_item(list), "name", pa->pa_key);
 }
 
+/* The gate comes before the workspace, one way or the other. */
+static void
+put_containers(cJSON *spec, const struct manifest *mf)
+{
+	const struct pod_conf	*pc = mf->mf_conf;
+	cJSON			*init = kj_array(spec, "initContainers");
+	cJSON			*containers = kj_array(spec, "containers");
+
+	if (pc->pc_ungated)
+		put_install(init, pc);
+	else {
+		gate_fence(init, pc);
+		gate_container(mf->mf_native ? init : containers, pc,
+		    mf->mf_native);
+	}
+	put_workspace(containers, mf);
+}
+
 static void
 put_spec(cJSON *pod, const struct manifest *mf)
 {
@@ -303,9 +361,10 @@ put_spec(cJSON *pod, const struct manifest *mf)
 	cJSON			*spec = kj_object(pod, "spec");
 	int64_t			 s = (int64_t)(mf->mf_deadline_ms / 1000);
 
-	put_install(kj_array(spec, "initContainers"), pc);
-	put_workspace(kj_array(spec, "containers"), mf);
-	put_volumes(spec, pc);
+	put_containers(spec, mf);
+	put_volumes(spec, pc, kj_string(pod, "metadata/name"));
+	if (!pc->pc_ungated)
+		gate_dns(spec);
 	kj_put(spec, "restartPolicy", "Always");
 	kj_put_number(spec, "activeDeadlineSeconds", s > 0 ? s : 1);
 	kj_put_number(spec, "terminationGracePeriodSeconds", GRACE_S);

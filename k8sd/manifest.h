@@ -18,6 +18,9 @@
 #define BOX_PROGRAM	BOX_BIN "/egressd-box"
 #define BOX_IMAGE	"localhost/egressd:" EGRESSD_VERSION
 
+#define FENCE		"fence"
+#define GATE		"gate"
+
 /* What a session adds to its block. */
 struct manifest {
 	const struct pod_conf	*mf_conf;
@@ -27,6 +30,8 @@ struct manifest {
 	uint32_t		 mf_owner;
 	uint64_t		 mf_deadline_ms;
 	const char *const	*mf_variables;	/* NAME=value, to a NULL */
+	const char		*mf_sha256;	/* of the gate's, or "" */
+	int			 mf_native;	/* sidecars, from 1.29 on */
 };
 
 /* NULL, and why, if what is to be merged cannot be. */
@@ -42,8 +47,25 @@ void	 manifest_date(cJSON *, int64_t);
  */
 int	 manifest_merge(cJSON *, const char *, char *, size_t);
 
-/* The text of `manifest merge' alone, for whoever loads a configuration. */
-int	 manifest_merge_check(const char *, char *, size_t);
+/* Its text alone, of a pod with a gate or without: when it is loaded. */
+int	 manifest_merge_check(const char *, int, char *, size_t);
+
+/* ---- parts, for manifest.c and manifest_gate.c ---- */
+
+void	 part_pairs(cJSON *, const struct pairs *);
+void	 part_image(cJSON *, const struct pod_conf *);
+void	 part_command(cJSON *, const char *, const char *const *);
+void	 part_mount(cJSON *, const char *, const char *, const char *, int);
+void	 part_context(cJSON *, const char *const *);
+void	 part_resources(cJSON *, const struct pairs *, const struct pairs *);
+cJSON	*part_volume(cJSON *, const char *, const char *);
+void	 part_env(cJSON *, const char *, size_t, const char *);
+
+void	 gate_fence(cJSON *, const struct pod_conf *);
+void	 gate_container(cJSON *, const struct pod_conf *, int);
+void	 gate_trust(cJSON *, const struct pod_conf *);	/* of a workspace */
+void	 gate_volumes(cJSON *, const char *);
+void	 gate_dns(cJSON *);
 
 /* ---- pods that are there ---- */
 

@@ -31,9 +31,12 @@ static const char *const never[] = {
 /* Members of spec that a patch leaves as they are. */
 static const char *const kept[] = {
 	"activeDeadlineSeconds", "automountServiceAccountToken", "containers",
-	"enableServiceLinks", "initContainers", "restartPolicy",
+	"dnsPolicy", "enableServiceLinks", "initContainers", "restartPolicy",
 	"securityContext", "serviceAccountName", "volumes", NULL
 };
+
+/* By which names are asked of the gate, where there is one. */
+static const char	 dns[] = "dnsConfig";
 
 static int
 in_list(const char *const *list, const char *word)
@@ -94,19 +97,23 @@ check_metadata(const cJSON *meta, char *why, size_t len)
 }
 
 static int
-check_spec(const cJSON *spec, char *why, size_t len)
+check_spec(const cJSON *spec, int gated, char *why, size_t len)
 {
 	const cJSON	*v;
 
-	cJSON_ArrayForEach(v, spec)
+	cJSON_ArrayForEach(v, spec) {
 		if (!in_list(allowed, v->string))
 			return refuse(why, len, "spec.", v->string,
 			    " is not permitted");
+		if (gated && strcmp(v->string, dns) == 0)
+			return refuse(why, len, "spec.", v->string,
+			    " is the gate's");
+	}
 	return 0;
 }
 
 static int
-check_patch(const cJSON *patch, char *why, size_t len)
+check_patch(const cJSON *patch, int gated, char *why, size_t len)
 {
 	const cJSON	*v;
 
@@ -119,7 +126,7 @@ check_patch(const cJSON *patch, char *why, size_t len)
 			return refuse(why, len, "", v->string,
 			    " is no object");
 		if ((v->string[0] == 'm' ? check_metadata(v, why, len) :
-		    check_spec(v, why, len)) == -1)
+		    check_spec(v, gated, why, len)) == -1)
 			return -1;
 	}
 	return 0;
@@ -201,7 +208,8 @@ manifest_merge(cJSON *pod, const char *text, char *why, size_t len)
 
 	if ((patch = kj_parse(text, strlen(text))) == NULL)
 		return refuse(why, len, "", "it", " is no JSON object");
-	if ((rv = check_patch(patch, why, len)) == 0) {
+	if ((rv = check_patch(patch, kj_at(pod, "spec/dnsConfig") != NULL, why,
+	    len)) == 0) {
 		before = kj_copy(pod);
 		merge_into(pod, patch);
 		rv = check_whole(before, pod, why, len);
@@ -212,14 +220,14 @@ manifest_merge(cJSON *pod, const char *text, char *why, size_t len)
 }
 
 int
-manifest_merge_check(const char *text, char *why, size_t len)
+manifest_merge_check(const char *text, int gated, char *why, size_t len)
 {
 	cJSON	*patch;
 	int	 rv;
 
 	if ((patch = kj_parse(text, strlen(text))) == NULL)
 		return refuse(why, len, "", "it", " is no JSON object");
-	rv = check_patch(patch, why, len);
+	rv = check_patch(patch, gated, why, len);
 	cJSON_Delete(patch);
 	return rv;
 }

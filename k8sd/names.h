@@ -19,6 +19,7 @@
 #define NOTE_SANDBOX	"egressd.io/sandbox"
 #define NOTE_UID	"egressd.io/owner-uid"	/* who started it */
 #define NOTE_POLICY	"egressd.io/policy"
+#define NOTE_CONF	"egressd.io/configuration" /* hash of the gate's */
 #define NOTE_HEARTBEAT	"egressd.io/heartbeat"
 #define NOTE_CREATED	"egressd.io/created-at"
 #define NOTE_FOLLOWER	"egressd.io/follower"	/* name of a Lease */

@@ -115,20 +115,42 @@ container_read(const cJSON *co, int init, struct pod_status *ps)
 	return 1;
 }
 
+/* A sidecar among them stays: it is done with when it has started. */
+static int
+init_is_done(const cJSON *co)
+{
+	return strcmp(kj_string(co, "name"), GATE) == 0 &&
+	    kj_at(co, "state/running") != NULL &&
+	    cJSON_IsTrue(kj_at(co, "started"));
+}
+
 /* The first that is not done is what the others wait for. */
+static const cJSON *
+init_read(const cJSON *pod, struct pod_status *ps)
+{
+	const cJSON	*co;
+
+	cJSON_ArrayForEach(co, kj_at(pod, "status/initContainerStatuses"))
+		if (!init_is_done(co) && container_read(co, 1, ps))
+			return co;
+	return NULL;
+}
+
 static void
 containers_read(const cJSON *pod, struct pod_status *ps)
 {
-	const cJSON	*co, *workspace;
+	const cJSON	*list = kj_at(pod, "status/containerStatuses");
+	const cJSON	*workspace = kj_named(list, WORKSPACE);
+	const cJSON	*waits = init_read(pod, ps), *gate;
 
-	cJSON_ArrayForEach(co, kj_at(pod, "status/initContainerStatuses"))
-		if (container_read(co, 1, ps))
-			return;
-	workspace = kj_named(kj_at(pod, "status/containerStatuses"),
-	    WORKSPACE);
-	if (workspace == NULL)
-		return;
+	if (waits == NULL && (gate = kj_named(list, GATE)) != NULL &&
+	    container_read(gate, 0, ps))
+		waits = gate;
 	ps->ps_restarts = kj_number(workspace, "restartCount");
+	ps->ps_runs = kj_at(workspace, "state/running") != NULL &&
+	    (waits == NULL || strcmp(kj_string(waits, "name"), GATE) == 0);
+	if (waits != NULL || workspace == NULL)
+		return;
 	if (!container_read(workspace, 0, ps)) {
 		ps->ps_state = POD_RUNS;
 		ps->ps_text[0] = '\0';

@@ -11,7 +11,7 @@
 
 enum pod_life {
 	POD_WAITS,		/* for a node, an image, a container */
-	POD_RUNS,		/* the workspace does */
+	POD_RUNS,		/* the workspace does, and the gate */
 	POD_HOPELESS,		/* it waits for what will not come */
 	POD_LEAVES,		/* is being deleted */
 	POD_HAS_ENDED,		/* Succeeded or Failed */
@@ -22,6 +22,7 @@ enum pod_life {
 
 struct pod_status {
 	enum pod_life	 ps_state;
+	int		 ps_runs;		/* the workspace, if not all */
 	int		 ps_deadline;		/* ended by its deadline */
 	uint64_t	 ps_restarts;		/* of the workspace */
 	char		 ps_text[STATUS_LEN];	/* what it does, or why not */

@@ -96,6 +96,8 @@ send_pod_lists(struct ipc *ip, const struct conf_sandbox *sb)
 	send_pairs(ip, POD_TEXT_ANNOTATION, &pd->pd_annotations);
 	send_pairs(ip, POD_TEXT_REQUEST, &pd->pd_requests);
 	send_pairs(ip, POD_TEXT_LIMIT, &pd->pd_limits);
+	send_pairs(ip, POD_TEXT_GATE_REQUEST, &pd->pd_gate_requests);
+	send_pairs(ip, POD_TEXT_GATE_LIMIT, &pd->pd_gate_limits);
 	send_pairs(ip, POD_TEXT_NODE_SELECTOR, &pd->pd_node_selector);
 	send_names(ip, POD_TEXT_PULL_SECRET, &pd->pd_pull_secrets);
 	send_names(ip, POD_TEXT_TOLERATION, &pd->pd_tolerations);
@@ -138,7 +140,8 @@ send_pod(struct ipc *ip, const struct conf_sandbox *sb)
 	    .recreate = pd->pd_on_stale, .delete = !pd->pd_delete_said ?
 	    POD_DELETE_UNSET : pd->pd_delete_on_stop ? POD_DELETE_YES :
 	    POD_DELETE_NO, .forward = sb->sb_forward,
-	    .ungated = sb->sb_ungated);
+	    .ungated = sb->sb_ungated, .overlay = pd->pd_overlay,
+	    .network_policy = pd->pd_network_policy);
 	send_pod_texts(ip, sb);
 	send_pod_lists(ip, sb);
 }

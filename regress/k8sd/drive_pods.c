@@ -197,6 +197,9 @@ conf_set(const cJSON *json)
 	TAILQ_INIT(&conf.pc_node_selector);
 	TAILQ_INIT(&conf.pc_pull_secrets);
 	TAILQ_INIT(&conf.pc_tolerations);
+	TAILQ_INIT(&conf.pc_gate_requests);
+	TAILQ_INIT(&conf.pc_gate_limits);
+	conf.pc_ungated = !number_of(json, "gated", 0);
 }
 
 static void

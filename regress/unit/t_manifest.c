@@ -121,6 +121,9 @@ conf_init(struct pod_conf *pc)
 	TAILQ_INIT(&pc->pc_node_selector);
 	TAILQ_INIT(&pc->pc_pull_secrets);
 	TAILQ_INIT(&pc->pc_tolerations);
+	TAILQ_INIT(&pc->pc_gate_requests);
+	TAILQ_INIT(&pc->pc_gate_limits);
+	pc->pc_ungated = true;
 	pc->pc_run_as_user = pc->pc_run_as_group = pc->pc_fs_group = -1;
 	pc->pc_deadline_ms = 8 * 3600 * 1000;
 }
@@ -158,6 +161,8 @@ conf_free(struct pod_conf *pc)
 	pairs_free(&pc->pc_limits);
 	pairs_free(&pc->pc_node_selector);
 	pairs_free(&pc->pc_pull_secrets);
+	pairs_free(&pc->pc_gate_requests);
+	pairs_free(&pc->pc_gate_limits);
 }
 
 static void
@@ -199,6 +204,8 @@ conf_full(struct pod_conf *pc)
 	TAILQ_INSERT_TAIL(&pc->pc_tolerations, &all, to_entry);
 }
 
+static int	 native;	/* does the cluster know sidecars? */
+
 static cJSON *
 make(const struct pod_conf *pc, char *why, size_t len)
 {
@@ -213,6 +220,9 @@ make(const struct pod_conf *pc, char *why, size_t len)
 		.mf_owner = 1000,
 		.mf_deadline_ms = pc->pc_deadline_ms,
 		.mf_variables = TAILQ_EMPTY(&pc->pc_env) ? NULL : variables,
+		.mf_sha256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822c"
+		    "d15d6c15b0f00a08",
+		.mf_native = native,
 	};
 
 	return manifest_new(&mf, why, len);
@@ -299,6 +309,108 @@ TEST(claim_manifest)
 	cJSON_Delete(pod);
 }
 
+/* ---- with a gate ---- */
+
+static cJSON *
+make_gated(struct pod_conf *pc, int sidecars)
+{
+	char	 why[256];
+	cJSON	*pod;
+
+	pc->pc_ungated = false;
+	native = sidecars;
+	CHECK((pod = make(pc, why, sizeof(why))) != NULL);
+	native = 0;
+	return pod;
+}
+
+TEST(gated_manifest_of_1_20)
+{
+	struct pod_conf	 pc;
+	cJSON		*pod;
+
+	conf_init(&pc);
+	pod = make_gated(&pc, 0);
+	check_golden(pod, "gated-1.20");
+	cJSON_Delete(pod);
+}
+
+/* As it is from 1.29 on, with all that a block can say of it. */
+TEST(gated_manifest_of_1_29)
+{
+	struct pod_conf	 pc;
+	cJSON		*pod;
+
+	conf_init(&pc);
+	conf_full(&pc);
+	pc.pc_overlay = true;
+	add_pair(&pc.pc_gate_requests, "cpu", "10m");
+	add_pair(&pc.pc_gate_limits, "memory", "128Mi");
+	add_pair(&pc.pc_env, "SSL_CERT_FILE", "/mine");
+	add_pair(&pc.pc_env, "JAVA_TOOL_OPTIONS", "-Xmx1g");
+	pod = make_gated(&pc, 1);
+	check_golden(pod, "gated-1.29");
+	cJSON_Delete(pod);
+	conf_free(&pc);
+}
+
+/* What would take from the workspace what the gate relies on. */
+TEST(gate_is_kept_in_a_merge)
+{
+	static char	 dns[] = "{\"spec\":{\"dnsConfig\":{}}}";
+	struct pod_conf	 pc;
+	char		 why[256];
+	cJSON		*pod;
+
+	conf_init(&pc);
+	pc.pc_merge = dns;
+	CHECK((pod = make(&pc, why, sizeof(why))) != NULL);
+	cJSON_Delete(pod);
+	CHECK_INT(manifest_merge_check(dns, 0, why, sizeof(why)), 0);
+	pc.pc_ungated = false;
+	CHECK(make(&pc, why, sizeof(why)) == NULL);
+	CHECK_STR(why, "manifest merge: spec.dnsConfig is the gate's");
+	CHECK_INT(manifest_merge_check(dns, 1, why, sizeof(why)), -1);
+}
+
+/* A pod with our marks whose gate is another, or has other words. */
+TEST(gated_pods_are_compared)
+{
+	static const char *const	 lists[] = { "containers",
+	    "initContainers" };
+	struct pod_conf	 pc;
+	char		 why[256], want[64];
+	cJSON		*ours, *live, *co;
+	int		 i;
+
+	conf_init(&pc);
+	for (i = 0; i < 2; i++) {
+		ours = make_gated(&pc, i);
+		live = kj_copy(ours);
+		CHECK_INT(adopt_judge(live, ours, why, sizeof(why)),
+		    ADOPT_OURS);
+		co = cJSON_GetArrayItem(cJSON_GetObjectItem(
+		    cJSON_GetObjectItem(live, "spec"), lists[i]), i);
+		CHECK_STR(kj_string(co, "name"), "gate");
+		kj_put(co, "image", "evil");
+		CHECK_INT(adopt_judge(live, ours, why, sizeof(why)),
+		    ADOPT_DIFFERS);
+		snprintf(want, sizeof(want), "spec.%s[%d].image is \"evil\"",
+		    lists[i], i);
+		CHECK(strncmp(why, want, strlen(want)) == 0);
+		cJSON_Delete(live);
+		live = kj_copy(ours);
+		kj_put(cJSON_GetObjectItem(cJSON_GetObjectItem(live,
+		    "metadata"), "annotations"), NOTE_CONF, "0");
+		CHECK_INT(adopt_judge(live, ours, why, sizeof(why)),
+		    ADOPT_DIFFERS);
+		CHECK(strstr(why, "egressd.io/configuration is \"0\"") !=
+		    NULL);
+		cJSON_Delete(live);
+		cJSON_Delete(ours);
+	}
+}
+
 /* ---- merging ---- */
 
 static const struct {
@@ -347,7 +459,8 @@ TEST(bad_merges_are_refused)
 		snprintf(want, sizeof(want), "manifest merge: %s",
 		    bad_merges[i].why);
 		CHECK_STR(why, want);
-		CHECK_INT(manifest_merge_check(merge, why, sizeof(why)), -1);
+		CHECK_INT(manifest_merge_check(merge, 0, why, sizeof(why)),
+		    -1);
 		CHECK_STR(why, want);
 		free(merge);
 	}

@@ -14,6 +14,11 @@
 #define WAITS(reason, message)						\
 	"{\"name\":\"workspace\",\"state\":{\"waiting\":{\"reason\":\""	\
 	reason "\",\"message\":\"" message "\"}}}"
+#define GATE_IS(more, state)						\
+	"{\"name\":\"gate\"," more "\"state\":" state "}"
+#define GATE_UP	GATE_IS("\"started\":true,", "{\"running\":{}}")
+#define GATE_DOWN	GATE_IS("", "{\"waiting\":{\"reason\":"		\
+	"\"CrashLoopBackOff\"}}")
 #define POD(phase, init, containers)					\
 	"{\"spec\":{\"nodeName\":\"n1\"},\"status\":{\"phase\":\""	\
 	phase "\",\"initContainerStatuses\":[" init			\
@@ -53,6 +58,21 @@ static const struct {
 	    "container workspace: CrashLoopBackOff (OOMKilled, exit code 137)",
 	    "container workspace: CrashLoopBackOff (OOMKilled, exit code 137)"
 	},
+	/* A gate before sidecars, and one that is a sidecar. */
+	{ POD("Pending", "", GATE_IS("", "{\"running\":{}}") ","
+	    WAITS("PodInitializing", "")), POD_WAITS,
+	    "container workspace is made, its image may be pulled", "" },
+	{ POD("Running", "", GATE_UP "," RUNS), POD_RUNS, "", "" },
+	{ POD("Running", "", GATE_DOWN "," RUNS), POD_HOPELESS,
+	    "container gate: CrashLoopBackOff",
+	    "container gate: CrashLoopBackOff" },
+	{ POD("Pending", GATE_IS("\"started\":false,", "{\"running\":{}}"),
+	    WAITS("PodInitializing", "")), POD_WAITS, "container gate runs",
+	    "" },
+	{ POD("Running", GATE_UP, RUNS), POD_RUNS, "", "" },
+	{ POD("Running", GATE_DOWN, RUNS), POD_HOPELESS,
+	    "container gate: CrashLoopBackOff",
+	    "container gate: CrashLoopBackOff" },
 	{ "{\"status\":{\"phase\":\"Failed\",\"reason\":\"Evicted\","
 	    "\"message\":\"low on memory\"}}", POD_HAS_ENDED,
 	    "Failed: Evicted: low on memory",
@@ -116,6 +136,11 @@ static const struct {
 	    "nginx says no" },
 	{ 401, "{\"reason\":\"Unauthorized\",\"message\":\"Unauthorized\"}",
 	    "the credential is not accepted: Unauthorized" },
+	{ 403, "{\"message\":\"pods \\\"x\\\" is forbidden: violates "
+	    "PodSecurity \\\"baseline:latest\\\": hostPorts\"}",
+	    "the namespace's Pod Security level forbids it (a gate needs "
+	    "privileged): pods \"x\" is forbidden: violates PodSecurity "
+	    "\"baseline:latest\": hostPorts" },
 	{ 422, "{\"reason\":\"Invalid\",\"message\":\"spec: required\"}",
 	    "Invalid: spec: required" },
 	{ 502, "<html>", "status 502: <html>" },
@@ -141,6 +166,34 @@ TEST(refusals_in_words)
 		json = kj_parse(ha.ha_body, ha.ha_body_len);
 		api_explain(&ar, &ha, json, why, sizeof(why));
 		CHECK_STR(why, refusals[i].why);
+		cJSON_Delete(json);
+	}
+}
+
+/* Clients can come in while the gate is down, but not while fence runs. */
+TEST(workspace_runs_without_its_gate)
+{
+	static const struct {
+		const char	*pod;
+		int		 runs;
+	} pods[] = {
+		{ POD("Running", "", RUNS), 1 },
+		{ POD("Running", "", GATE_DOWN "," RUNS), 1 },
+		{ POD("Running", GATE_DOWN, RUNS), 1 },
+		{ POD("Running", "{\"name\":\"fence\",\"state\":{\"running\":"
+		    "{}}}", GATE_UP "," RUNS), 0 },
+		{ POD("Running", "", GATE_UP "," WAITS("Error", "")), 0 },
+	};
+	struct pod_status	 ps;
+	cJSON			*json;
+	size_t			 i;
+
+	for (i = 0; i < sizeof(pods) / sizeof(pods[0]); i++) {
+		json = kj_parse(pods[i].pod, strlen(pods[i].pod));
+		status_read(json, &ps);
+		CHECK_FOR(pods[i].pod, ps.ps_runs == pods[i].runs);
+		if (ps.ps_runs)
+			CHECK_INT(ps.ps_restarts, 2);
 		cJSON_Delete(json);
 	}
 }
