@@ -86,6 +86,9 @@ struct text {
 int		 child_read_text(struct ipc *, const union msg *,
 		    struct text *, size_t, const char *, char *, size_t);
 
+/* Bytes with a NUL behind, of a descriptor that stays; NULL and errno. */
+char		*child_read_fd(int, size_t, size_t *);
+
 /* The entries of ch_handlers that are the same everywhere. */
 #define CHILD_HANDLERS							\
 	[MSG_BOOT] = child_parent_boot,					\

@@ -29,8 +29,8 @@ static const char *const file_names[FILE_KIND_MAX] = {
 };
 
 /* The bytes of a file as they are, with a NUL behind; NULL and errno. */
-static char *
-read_text(int fd, size_t max, size_t *len)
+char *
+child_read_fd(int fd, size_t max, size_t *len)
 {
 	char	*text;
 	ssize_t	 n;
@@ -95,7 +95,7 @@ child_read_text(struct ipc *ip, const union msg *m, struct text *tx,
 	if ((fd = ipc_take_fd(ip)) == -1)
 		errno = EMFILE;
 	else
-		tx->tx_data = read_text(fd, max, &tx->tx_len);
+		tx->tx_data = child_read_fd(fd, max, &tx->tx_len);
 	if (tx->tx_data == NULL)
 		refuse_file(refusal, len, what, owner);
 	if (fd != -1)

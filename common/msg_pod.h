@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: ISC */
 
 /*
- * Sessions whose sandbox is a pod, between controld and k8sd.  A number is a
- * session's, as in msg_session.h; a ticket is controld's name for a question.
+ * Sessions whose sandbox is a pod, between controld, the parent and k8sd.  A
+ * number is a session's, as in msg_session.h; a ticket is controld's name for
+ * a question.
  *
  *	POD_START	POD_PROGRESS ..., then one POD_DONE
  *	POD_DONE, ok	one POD_ENDED, some day
@@ -13,6 +14,16 @@
  *	POD_ASK		POD_ITEM ..., then one POD_ANSWER
  *	POD_LOGS	one POD_ANSWER, when the log has ended
  */
+
+/*
+ * What the gate of a session is told, before the session is asked for: one of
+ * pod_conf_what, in a file that is sealed.  sha256 is of the configuration;
+ * private: a rule of it opens what is not on the Internet; resolvers are
+ * addresses with a space between them.
+ */
+MSG(POD_CONF, pod_conf, R_PARENT, R_K8SD, FD_MUST, S_WORK)
+FIELDS(pod_conf, U32(number) U8(what) STR(sha256, FINGERPRINT_LEN) U8(private)
+    STR(resolvers, PATH_LEN))
 
 /*
  * sandbox is a block of the configuration, owner a uid.  named: whoever asked

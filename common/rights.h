@@ -29,4 +29,15 @@
 	R("coordination.k8s.io", "leases", "", "patch") \
 	R("coordination.k8s.io", "leases", "", "delete")
 
+/* And in one where pods have a gate. */
+#define KUBE_GATE_RIGHTS(R) \
+	R("", "secrets", "", "get") \
+	R("", "secrets", "", "create") \
+	R("", "secrets", "", "update") \
+	R("", "secrets", "", "delete") \
+	R("networking.k8s.io", "networkpolicies", "", "get") \
+	R("networking.k8s.io", "networkpolicies", "", "create") \
+	R("networking.k8s.io", "networkpolicies", "", "update") \
+	R("networking.k8s.io", "networkpolicies", "", "delete")
+
 #endif /* RIGHTS_H */

@@ -250,6 +250,12 @@ enum pod_delete {
 	POD_DELETE_YES
 };
 
+/* Of POD_CONF: the trust comes first. */
+enum pod_conf_what {
+	POD_CONF_TRUST,
+	POD_CONF_TEXT
+};
+
 /* Texts of CONF_POD_TEXT; from POD_TEXT_PAIRS on, one of a list. */
 enum pod_text {
 	POD_TEXT_NAMESPACE,

@@ -372,6 +372,19 @@ void		 conf_errors_free(struct conf_errors *);
 
 /* Prints what parses to the same; 0, or -1 if writing failed. */
 int		 conf_print(const struct config *, FILE *);
+/*
+ * Prints the configuration of the gate in a pod, with one of the policies and
+ * the name servers that the pod is to ask.
+ */
+struct conf_server {
+	struct addr	 sv_addr;
+	uint16_t	 sv_port;
+};
+int		 conf_print_pod(const struct config *,
+		    const struct conf_policy *, const struct conf_server *,
+		    size_t, FILE *);
+/* Whether a rule of it opens what is not on the Internet. */
+bool		 conf_policy_is_private(const struct conf_policy *);
 /* One rule, in one line without its newline. */
 void		 conf_print_rule(const struct conf_rule *, FILE *);
 

@@ -282,6 +282,12 @@ void	 conf_cond_print(const struct rule *, unsigned int kind, FILE *);
 
 /* printconf.c */
 void	 print_quoted(FILE *, const char *);
+void	 print_addr(FILE *, const struct addr *);
+void	 print_stmts(FILE *, const struct option *, uint64_t, const void *,
+	    const char *, const char *);
+void	 print_hosts(FILE *, const struct conf_hosts *);
+void	 print_address_deny(FILE *, const struct conf_nets *);
+void	 print_policy(FILE *, const struct conf_policy *);
 
 /* conf_check.c */
 void	 conf_check(struct parse *);

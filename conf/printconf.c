@@ -54,7 +54,7 @@ print_pairs(FILE *fp, const struct conf_pairs *pairs)
 	fputs(" }", fp);
 }
 
-static void
+void
 print_addr(FILE *fp, const struct addr *ad)
 {
 	char	 buf[ADDR_STRLEN];
@@ -107,7 +107,7 @@ print_value(FILE *fp, const struct option *op, const void *object)
 }
 
 /* All statements of an object that were given and need no special care. */
-static void
+void
 print_stmts(FILE *fp, const struct option *table, uint64_t set,
     const void *object, const char *before, const char *after)
 {
@@ -149,7 +149,7 @@ print_control(FILE *fp, const struct conf_control *ct, bool readonly)
 	putc('\n', fp);
 }
 
-static void
+void
 print_hosts(FILE *fp, const struct conf_hosts *hosts)
 {
 	const struct conf_host	*ho;
@@ -184,16 +184,19 @@ print_resolvers(FILE *fp, const struct conf_endpoints *list)
 		fputs(" }\n", fp);
 }
 
-static void
-print_nets(FILE *fp, const struct conf_nets *nets, const char *sep)
+void
+print_address_deny(FILE *fp, const struct conf_nets *nets)
 {
 	const struct conf_net	*nt;
+	const char		*sep = "address deny { ";
 
 	TAILQ_FOREACH(nt, nets, nt_entry) {
 		fputs(sep, fp);
 		print_net(fp, &nt->nt_prefix);
 		sep = ", ";
 	}
+	if (!TAILQ_EMPTY(nets))
+		fputs(" }\n", fp);
 }
 
 static void
@@ -221,10 +224,7 @@ print_global(FILE *fp, const struct config *cf)
 	print_control(fp, cf->cf_control_ro, true);
 	print_hosts(fp, &cf->cf_hosts);
 	print_resolvers(fp, &cf->cf_resolvers);
-	if (!TAILQ_EMPTY(&cf->cf_address_deny)) {
-		print_nets(fp, &cf->cf_address_deny, "address deny { ");
-		fputs(" }\n", fp);
-	}
+	print_address_deny(fp, &cf->cf_address_deny);
 	print_environment(fp, &cf->cf_environment, "");
 }
 
@@ -288,7 +288,7 @@ print_redacts(FILE *fp, const struct conf_redacts *list, bool show)
 		fputs(" }\n", fp);
 }
 
-static void
+void
 print_policy(FILE *fp, const struct conf_policy *cp)
 {
 	const struct policy_options	*po = &cp->cp_policy->pl_options;

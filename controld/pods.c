@@ -71,6 +71,9 @@ pod_begin(struct session *se)
 
 	if (se->se_stopped) {
 		po->po_life = POD_OVER;
+		/* k8sd may have been told of it by the parent. */
+		ipc_send(channel_k8sd, -1, POD_STOP, pod_stop,
+		    .number = se->se_number, .fate = POD_FATE_KEEP);
 		return;
 	}
 	po->po_life = POD_STARTING;

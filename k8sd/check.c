@@ -28,9 +28,12 @@ static const struct right {
 	const char	*ri_subresource;
 } rights[] = {
 	KUBE_RIGHTS(RIGHT_ROW)
+	KUBE_GATE_RIGHTS(RIGHT_ROW)
 };
 
-#define RIGHTS	(sizeof(rights) / sizeof(rights[0]))
+#define RIGHT_ONE(...)	+ 1
+#define RIGHTS		(sizeof(rights) / sizeof(rights[0]))
+#define RIGHTS_UNGATED	(0 KUBE_RIGHTS(RIGHT_ONE))
 
 static void	 check_next(struct pods_job *);
 
@@ -81,7 +84,7 @@ check_next(struct pods_job *pj)
 	cJSON			*review, *of;
 	char			*body;
 
-	if (pj->pj_check == RIGHTS) {
+	if (pj->pj_check == (pj->pj_gated ? RIGHTS : RIGHTS_UNGATED)) {
 		job_over(pj, NULL, api_version(pj->pj_cluster));
 		return;
 	}
@@ -133,7 +136,11 @@ pods_check(const struct pods_ask *pa, pods_item *item, pods_done *done,
 	struct pods_job	*pj;
 	int		 go;
 
+	const struct pod_conf	*pc = pod_conf_find(pa->pa_sandbox);
+
 	pj = job_new(pa, item, done, arg, &go);
+	pj->pj_gated = pa->pa_cluster != NULL || pc == NULL ||
+	    !pc->pc_ungated;
 	if (go)
 		job_call(pj, "GET", "get", "/version", "/version", NULL,
 		    check_version);

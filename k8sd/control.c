@@ -16,6 +16,7 @@
 #include "k8sd.h"
 #include "cluster.h"
 #include "exec.h"
+#include "gate.h"
 #include "log.h"
 #include "pod.h"
 
@@ -164,9 +165,20 @@ k8sd_controld_pod_start(struct ipc *ip, const union msg *m)
 	he->he_number = ms->number;
 	LIST_INSERT_HEAD(&all, he, he_entry);
 	pw.pw_variables = variables;
+	pw.pw_gate = gate_take(ms->number);
 	he->he_pod = pod_start(&pw, &callbacks, he);
 	free(variables);
 	return 0;
+}
+
+/* What its gate is told has come after the session was asked for. */
+void
+control_gate(uint32_t number)
+{
+	struct held	*he = held_find(number);
+
+	if (he != NULL)
+		pod_gate(he->he_pod, gate_take(number));
 }
 
 /* A session that is over has crossed the message: the client is hung up on. */
@@ -220,6 +232,7 @@ k8sd_controld_pod_stop(struct ipc *ip, const union msg *m)
 
 	if (m->pod_stop.fate >= POD_FATE_MAX)
 		return ipc_bad(ip, "fate %u", m->pod_stop.fate);
+	gate_drop(m->pod_stop.number);
 	if (he != NULL)
 		pod_stop(he->he_pod, hows[m->pod_stop.fate]);
 	return 0;

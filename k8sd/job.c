@@ -35,6 +35,7 @@ pods_cancel(struct pods_job *pj)
 	if (pj == NULL)
 		return;
 	api_cancel(pj->pj_call);
+	owned_cancel(pj->pj_owned);
 	event_del(&pj->pj_event);
 	if (event_initialized(&pj->pj_gone))
 		event_del(&pj->pj_gone);

@@ -23,6 +23,7 @@ struct victim {
 	char			 vi_text[STATUS_LEN];
 	uint32_t		 vi_owner;
 	uint64_t		 vi_age_s;
+	int			 vi_gated;
 };
 TAILQ_HEAD(victims, victim);
 
@@ -43,6 +44,9 @@ struct pods_job {
 	char			*pj_continue;
 	struct victims		 pj_victims;
 	struct api_call		*pj_call;
+	struct owned		*pj_owned;
+	int			 pj_gated;
+	char			 pj_uid[UID_LEN + 1];
 	struct event		 pj_event;
 	const char		*pj_code;
 	char			 pj_text[POD_TEXT_LEN];

@@ -16,6 +16,7 @@ static const ipc_handler parent_handlers[MSG_MAX] = {
 	[MSG_CONF_POD] = k8sd_parent_conf_pod,
 	[MSG_CONF_POD_TEXT] = k8sd_parent_conf_pod_text,
 	[MSG_CONF_RESOLVER] = k8sd_parent_conf_resolver,
+	[MSG_POD_CONF] = k8sd_parent_pod_conf,
 };
 
 static int

@@ -35,6 +35,9 @@ int	 pod_conf_file(struct ipc *, const union msg *, char *, size_t);
 int	 k8sd_parent_conf_pod(struct ipc *, const union msg *);
 int	 k8sd_parent_conf_pod_text(struct ipc *, const union msg *);
 
+/* gate.c */
+int	 k8sd_parent_pod_conf(struct ipc *, const union msg *);
+
 /* control.c */
 void	 control_open(int);
 

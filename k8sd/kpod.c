@@ -7,6 +7,7 @@
  *	look --------- 404 ------------> create --> wait --> ready
  *	 ^ |                     |                    ^
  *	 | |-- runs, waits ------+--------------------'
+ *	 | |   (with a gate: dress, and look again)
  *	 | |-- being deleted ----+--> leaving
  *	 | `-- has ended --------+--> delete --> leaving (or an error)
  *	 `------------- it is gone ---------------'
@@ -43,6 +44,7 @@ kpod_free(struct kpod *kp)
 	keeper_leave(kp->kp_keeper);
 	event_del(&kp->kp_timer);
 	cJSON_Delete(kp->kp_want);
+	gate_unref(kp->kp_terms.kt_gate);
 	cluster_unref(kp->kp_cluster);
 	free(kp->kp_namespace);
 	free(kp);
@@ -341,6 +343,8 @@ kpod_judge_end(struct kpod *kp, const cJSON *pod)
 	else if (judged == ADOPT_DIFFERS)
 		kpod_fail_end(kp, POD_CODE_DIFFERS, "pod %s: %s", kp->kp_name,
 		    why);
+	else if (kp->kp_terms.kt_gate != NULL && !kp->kp_dressed)
+		kpod_dress(kp);
 	else {
 		kp->kp_state = KPOD_WAIT;
 		kpod_events_begin(kp);
@@ -356,7 +360,7 @@ kpod_gone_end(struct kpod *kp)
 		return;
 	}
 	tell_leavers(kp, "");
-	kp->kp_created = 0;
+	kp->kp_created = kp->kp_dressed = 0;
 	kp->kp_uid[0] = kp->kp_version[0] = kp->kp_fault[0] = '\0';
 	if (TAILQ_EMPTY(&kp->kp_users))
 		kpod_free(kp);
@@ -481,6 +485,15 @@ kpod_find(const struct cluster *cl, const char *namespace, const char *name)
 	return NULL;
 }
 
+static void
+terms_take(struct kpod *kp, const struct kpod_terms *kt)
+{
+	gate_unref(kp->kp_terms.kt_gate);
+	kp->kp_terms = *kt;
+	if (kt->kt_gate != NULL)
+		gate_ref(kt->kt_gate);
+}
+
 static struct kpod *
 kpod_new(struct cluster *cl, cJSON *want, const struct kpod_terms *kt)
 {
@@ -493,7 +506,7 @@ kpod_new(struct cluster *cl, cJSON *want, const struct kpod_terms *kt)
 	strlcpy(kp->kp_name, kj_string(want, "metadata/name"),
 	    sizeof(kp->kp_name));
 	kp->kp_want = want;
-	kp->kp_terms = *kt;
+	terms_take(kp, kt);
 	TAILQ_INIT(&kp->kp_users);
 	TAILQ_INIT(&kp->kp_leavers);
 	event_assign(&kp->kp_timer, child_base, -1, 0, kpod_on_timer, kp);
@@ -525,7 +538,7 @@ kpod_join(struct kpod_user *ku, struct cluster *cl, cJSON *want,
 	else if (TAILQ_EMPTY(&kp->kp_users)) {
 		cJSON_Delete(kp->kp_want);
 		kp->kp_want = want;
-		kp->kp_terms = *kt;
+		terms_take(kp, kt);
 	} else {
 		if (!same_wish(kp, want, why, len)) {
 			cJSON_Delete(want);
@@ -562,7 +575,7 @@ kpod_leave(struct kpod_user *ku, int delete)
 	kpod_beat_end(kp);
 	if (kp->kp_state == KPOD_WAIT || kp->kp_state == KPOD_READY)
 		kpod_delete(kp);
-	else if (kp->kp_state == KPOD_CLAIM) {
+	else if (kp->kp_state == KPOD_CLAIM || kp->kp_state == KPOD_DRESS) {
 		api_cancel(kp->kp_call);
 		kp->kp_call = NULL;
 		kpod_delete(kp);

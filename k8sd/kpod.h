@@ -18,6 +18,7 @@
 #include "cluster.h"
 #include "log.h"
 #include "manifest.h"
+#include "owned.h"
 #include "pod.h"
 #include "pod_status.h"
 #include "role.h"
@@ -53,11 +54,14 @@ struct kpod_terms {
 	uint64_t		 kt_heartbeat_ms;
 	uint64_t		 kt_ready_ms;
 	int			 kt_recreate;	/* what has ended */
+	struct gate		*kt_gate;	/* counted, or NULL */
+	int			 kt_network;	/* a NetworkPolicy, too */
 };
 
 enum kpod_state {
 	KPOD_LOOK,		/* is it there? */
 	KPOD_CREATE,
+	KPOD_DRESS,		/* with what it owns */
 	KPOD_WAIT,		/* until it runs */
 	KPOD_CLAIM,		/* ours to follow? */
 	KPOD_READY,
@@ -89,6 +93,8 @@ struct kpod {
 #define KPOD_CHANGED	0x1
 #define KPOD_MISSING	0x2	/* in a list, which may be an old one */
 	int			 kp_created;	/* by us, just now */
+	int			 kp_dressed;	/* has all that it owns */
+	enum owned_kind		 kp_dress;	/* the next of that */
 	int			 kp_was_ready;
 	int			 kp_runs;
 	unsigned int		 kp_rounds;
@@ -154,6 +160,11 @@ struct sweep;
 
 struct sweep	*sweep_begin(struct cluster *, const char *);
 void	 sweep_cancel(struct sweep *);
+
+/* ---- dress.c ---- */
+
+/* Then kpod_look(), or kpod_fail_end(). */
+void	 kpod_dress(struct kpod *);
 
 /* ---- follow.c: which control host follows a pod ---- */
 

@@ -146,6 +146,9 @@ kpod_deleted(void *arg, const struct api_answer *aa)
 	struct kpod	*kp = arg;
 
 	kp->kp_call = NULL;
+	if (aa->aa_result == API_OK && kp->kp_terms.kt_gate != NULL)
+		owned_drop(kp->kp_cluster, kp->kp_namespace, kp->kp_name,
+		    kp->kp_uid, NULL, NULL);
 	if (aa->aa_status == 404)
 		kpod_gone_end(kp);
 	else if (aa->aa_result == API_OK && !kp->kp_dirty) {

@@ -29,6 +29,7 @@
 #define POD_NAME_LEN	63	/* a DNS label: also of a Secret */
 #define POD_TEXT_LEN	1024	/* of what callbacks are told */
 
+struct gate;
 struct pod;
 
 struct pod_wish {
@@ -39,6 +40,7 @@ struct pod_wish {
 	const char		*pw_cwd;	/* "": as the block says */
 	uint64_t		 pw_deadline_ms; /* 0: as the block says */
 	const char *const	*pw_variables;	/* NAME=value, to a NULL */
+	struct gate		*pw_gate;	/* NULL: none, or pod_gate() */
 };
 
 /*
@@ -63,6 +65,9 @@ void	 pods_installation(const char *);
 
 struct pod	*pod_start(const struct pod_wish *,
 		    const struct pod_callbacks *, void *);
+
+/* What its gate is told, if that comes later; taken. */
+void	 pod_gate(struct pod *, struct gate *);
 
 /* A client's connection, taken, is served by hands of its own in the pod. */
 void	 pod_attach(struct pod *, int);

@@ -58,6 +58,7 @@ victim_new(struct pods_job *pj, const cJSON *pod, const struct pod_status *ps)
 	strlcpy(vi->vi_text, beat[0] != '\0' && then == 0 ? "bad heartbeat" :
 	    ps->ps_text, sizeof(vi->vi_text));
 	vi->vi_owner = job_owner(pod);
+	vi->vi_gated = kj_annotation(pod, NOTE_CONF)[0] != '\0';
 	vi->vi_age_s = since(pj, then != 0 ? then :
 	    kj_time(kj_string(pod, "metadata/creationTimestamp")));
 	return vi;
@@ -118,6 +119,20 @@ victim_free(struct victim *vi)
 
 static void	 job_next(struct pods_job *);
 
+/* The first of them is deleted, and all that it owned. */
+static void
+job_reaped_all(void *arg)
+{
+	struct pods_job	*pj = arg;
+	struct victim	*vi = TAILQ_FIRST(&pj->pj_victims);
+
+	pj->pj_owned = NULL;
+	TAILQ_REMOVE(&pj->pj_victims, vi, vi_entry);
+	victim_tell(pj, vi, "deleted");
+	victim_free(vi);
+	job_next(pj);
+}
+
 static void
 job_reaped(void *arg, const struct api_answer *aa)
 {
@@ -126,15 +141,19 @@ job_reaped(void *arg, const struct api_answer *aa)
 	char		 text[API_WHY_LEN];
 
 	pj->pj_call = NULL;
-	TAILQ_REMOVE(&pj->pj_victims, vi, vi_entry);
-	if (aa->aa_result == API_OK || aa->aa_status == 404)
-		victim_tell(pj, vi, "deleted");
-	else {
-		snprintf(text, sizeof(text), "not deleted: %.500s",
-		    aa->aa_status == 409 ? "it has changed meanwhile" :
-		    aa->aa_why);
-		victim_tell(pj, vi, text);
+	if (aa->aa_result == API_OK || aa->aa_status == 404) {
+		if (vi->vi_gated)
+			pj->pj_owned = owned_drop(pj->pj_cluster,
+			    pj->pj_namespace, vi->vi_name, vi->vi_uid,
+			    job_reaped_all, pj);
+		else
+			job_reaped_all(pj);
+		return;
 	}
+	snprintf(text, sizeof(text), "not deleted: %.500s", aa->aa_status ==
+	    409 ? "it has changed meanwhile" : aa->aa_why);
+	TAILQ_REMOVE(&pj->pj_victims, vi, vi_entry);
+	victim_tell(pj, vi, text);
 	victim_free(vi);
 	job_next(pj);
 }

@@ -16,11 +16,9 @@
 
 static void	 job_look(struct pods_job *);
 
-/* Deleted by somebody else is deleted; what changes is looked at again. */
 static void
-job_acted(void *arg, const struct api_answer *aa)
+job_acted_end(struct pods_job *pj)
 {
-	struct pods_job		*pj = arg;
 	struct pods_item	 pi = {
 		.pi_session = pj->pj_session,
 		.pi_pod = pj->pj_name,
@@ -29,11 +27,34 @@ job_acted(void *arg, const struct api_answer *aa)
 		.pi_owner = pj->pj_owns,
 	};
 
+	pj->pj_item(pj->pj_arg, &pi);
+	job_over(pj, NULL, "");
+}
+
+static void
+job_dropped(void *arg)
+{
+	struct pods_job	*pj = arg;
+
+	pj->pj_owned = NULL;
+	job_acted_end(pj);
+}
+
+/* Deleted by somebody else is deleted; what changes is looked at again. */
+static void
+job_acted(void *arg, const struct api_answer *aa)
+{
+	struct pods_job		*pj = arg;
+
 	pj->pj_call = NULL;
 	if (aa->aa_result == API_OK ||
 	    (aa->aa_status == 404 && !pj->pj_heartbeat)) {
-		pj->pj_item(pj->pj_arg, &pi);
-		job_over(pj, NULL, "");
+		if (pj->pj_heartbeat || !pj->pj_gated)
+			job_acted_end(pj);
+		else
+			pj->pj_owned = owned_drop(pj->pj_cluster,
+			    pj->pj_namespace, pj->pj_name, pj->pj_uid,
+			    job_dropped, pj);
 	} else if (aa->aa_status == 409 && pj->pj_rounds++ < ROUNDS_MAX)
 		job_look(pj);
 	else
@@ -46,6 +67,8 @@ job_act(struct pods_job *pj, const cJSON *pod)
 	const char	*uid = kj_string(pod, "metadata/uid");
 	char		 path[API_PATH_LEN], *body;
 
+	pj->pj_gated = kj_annotation(pod, NOTE_CONF)[0] != '\0';
+	strlcpy(pj->pj_uid, uid, sizeof(pj->pj_uid));
 	kpod_path(pj->pj_namespace, pj->pj_name, "", path, sizeof(path));
 	if (pj->pj_heartbeat) {
 		body = kpod_beat_body(pj->pj_cluster, uid);

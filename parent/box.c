@@ -142,7 +142,7 @@ box_new(const struct msg_sandbox_ask *ma, const struct peer *pe, int *engine)
 	return bo;
 }
 
-/* Whether it has an engine, or ever will; after box_start(). */
+/* Whether it has an engine here, or ever will; after box_start(). */
 bool
 box_is_gated(const struct box *bo)
 {
@@ -153,6 +153,18 @@ bool
 box_is_pod(const struct box *bo)
 {
 	return bo->bo_pod;
+}
+
+/* The block of a pod whose gate is its own, or NULL. */
+const struct conf_sandbox *
+box_gated_pod(const struct box *bo)
+{
+	const struct conf_sandbox	*sb;
+
+	if (bo == NULL || !bo->bo_pod)
+		return NULL;
+	sb = conf_sandbox_find(d.d_conf, bo->bo_spec.bs_sandbox);
+	return sb != NULL && !sb->sb_ungated ? sb : NULL;
 }
 
 bool
@@ -307,9 +319,8 @@ box_check(const struct box *bo, const struct conf_sandbox *sb, struct why *why)
 	if (bo->bo_spec.bs_mountslen > 0 && !box_is_mountable(sb))
 		return why_set(why, "the sandbox takes no mounts");
 	if (sb != NULL && sb->sb_kind == SANDBOX_KUBERNETES)
-		return sb->sb_ungated ? 0 : why_set(why, "%s: the gate is not "
-		    "in pods yet; say ungated in its block, whose policy then "
-		    "holds nothing", sb->sb_name);
+		return sb->sb_ungated || podconf_missing() == NULL ? 0 :
+		    why_set(why, "%s: %s", sb->sb_name, podconf_missing());
 	if (caller && (bo->bo_spec.bs_uid == 0 ||
 	    identity_owns(bo->bo_spec.bs_uid))) {
 		bo->bo_session->se_refused = true;

@@ -234,6 +234,7 @@ int		 box_start(struct box *, struct session *, struct why *);
 bool		 box_serves(const struct box *);
 bool		 box_is_gated(const struct box *);
 bool		 box_is_pod(const struct box *);
+const struct conf_sandbox *box_gated_pod(const struct box *);
 bool		 box_in_cgroup(const struct box *);
 void		 box_attach(struct box *, int);
 void		 box_end(struct box *);
@@ -332,6 +333,11 @@ int		 key_open(const struct conf_pos *, const char *, struct why *);
 int		 key_open_any(const struct conf_pos *, const char *, uid_t *,
 		    struct why *);
 void		 keys_warn(const struct config *, bool);
+
+/* podconf.c */
+const char	*podconf_missing(void);
+int		 podconf_send(const struct session *,
+		    const struct conf_sandbox *, struct why *);
 
 /* auditfile.c */
 struct auditfile {

@@ -250,6 +250,14 @@ session_engine_runs(struct session *se)
 void
 session_box_serves(struct session *se)
 {
+	const struct conf_sandbox	*sb = box_gated_pod(se->se_boxed);
+	struct why			 why;
+
+	if (sb != NULL && podconf_send(se, sb, &why) == -1) {
+		session_answer(se, false, why.text);
+		session_free(se);
+		return;
+	}
 	if (se->se_engineless)
 		session_open(se);
 	if (se->se_engineless || se->se_runs)

@@ -48,9 +48,14 @@ struct right {
 #define RIGHT_ROW(group, resource, subresource, verb)			\
 	{ group, resource, subresource, verb },
 
-static const struct right rights[] = { KUBE_RIGHTS(RIGHT_ROW) };
+static const struct right rights[] = {
+	KUBE_RIGHTS(RIGHT_ROW)
+	KUBE_GATE_RIGHTS(RIGHT_ROW)
+};
 
-#define RIGHTS	(sizeof(rights) / sizeof(rights[0]))
+#define RIGHT_ONE(...)	+ 1
+#define RIGHTS		(sizeof(rights) / sizeof(rights[0]))
+#define RIGHTS_UNGATED	(0 KUBE_RIGHTS(RIGHT_ONE))
 
 static int
 same_object(const struct right *a, const struct right *b)
@@ -62,9 +67,11 @@ same_object(const struct right *a, const struct right *b)
 
 /* Verbs of one object stand together in the list, and in one rule. */
 static void
-put_rules(void)
+put_rules(int gated)
 {
-	const struct right	*ri, *end = rights + RIGHTS;
+	const struct right	*ri;
+	const struct right	*end = rights + (gated ? RIGHTS :
+	    RIGHTS_UNGATED);
 
 	for (ri = rights; ri < end; ri++) {
 		if (ri > rights && same_object(ri - 1, ri))
@@ -92,11 +99,11 @@ put_head(const char *kind, const char *namespace)
 
 /* Namespaces are DNS labels by egressd.conf(5): no quotes are needed. */
 static void
-put_role(const char *namespace)
+put_role(const char *namespace, int gated)
 {
 	put_head("Role", namespace);
 	puts("rules:");
-	put_rules();
+	put_rules(gated);
 	puts("---");
 	put_head("RoleBinding", namespace);
 	printf("roleRef:\n"
@@ -117,7 +124,7 @@ rbac_run(const struct invocation *in)
 	int				 status = EXIT_REFUSED;
 
 	if (name == NULL) {
-		put_role("default");
+		put_role("default", 1);
 		return output_finish(0);
 	}
 	if ((conf = offline_conf(in)) == NULL)
@@ -129,7 +136,7 @@ rbac_run(const struct invocation *in)
 		fputs("egressctl: not a kubernetes sandbox: ", stderr);
 	else {
 		put_role(sb->sb_namespace != NULL ? sb->sb_namespace :
-		    "default");
+		    "default", !sb->sb_ungated);
 		status = 0;
 	}
 	if (status != 0) {

@@ -28,7 +28,9 @@
 #include "common/https/https.h"
 #include "k8sd/cluster.h"
 #include "k8sd/exec.h"
+#include "k8sd/gate.h"
 #include "k8sd/kjson.h"
+#include "k8sd/names.h"
 #include "k8sd/pod.h"
 
 #define LINE_LEN	65536
@@ -200,6 +202,7 @@ conf_set(const cJSON *json)
 	TAILQ_INIT(&conf.pc_gate_requests);
 	TAILQ_INIT(&conf.pc_gate_limits);
 	conf.pc_ungated = !number_of(json, "gated", 0);
+	conf.pc_network_policy = number_of(json, "network", 1);
 }
 
 static void
@@ -366,6 +369,18 @@ on_over(void *arg, const char *code, const char *text)
 
 /* ---- what is asked ---- */
 
+/* In place of what the parent has rendered. */
+static struct gate *
+gate_of(const cJSON *json)
+{
+	char	*text = text_of(json, "gate", "policy"), *trust = strdup("T\n");
+	char	 hash[DIGEST_LEN + 1];
+
+	names_digest(text, hash);
+	return gate_new(hash, text, strlen(text), trust, 2,
+	    (int)number_of(json, "private", 0), "10.0.0.3 fd00::3");
+}
+
 static void
 do_start(const cJSON *json, size_t number)
 {
@@ -383,6 +398,8 @@ do_start(const cJSON *json, size_t number)
 		.pw_cwd = "",
 	};
 
+	if (!conf.pc_ungated && !number_of(json, "late", 0))
+		pw.pw_gate = gate_of(json);
 	pods[number] = pod_start(&pw, &callbacks, (void *)(uintptr_t)number);
 	free(session);
 }
@@ -472,6 +489,8 @@ do_line(const char *line)
 			cluster_set(json);
 	} else if (strcmp(op, "start") == 0)
 		do_start(json, number);
+	else if (strcmp(op, "gate") == 0 && pods[number] != NULL)
+		pod_gate(pods[number], gate_of(json));
 	else if (strcmp(op, "stop") == 0 && pods[number] != NULL)
 		pod_stop(pods[number], (enum pod_stop)number_of(json, "how",
 		    POD_AS_CONFIGURED));

@@ -18,9 +18,11 @@ import time
 import urllib.parse
 import uuid
 
-PATH = re.compile(r"^/(?:api/v1|apis/coordination\.k8s\.io/v1)/namespaces/"
-                  r"([^/]+)/(pods|leases|events)(?:/([^/]+))?(?:/([^/]+))?$")
-KINDS = {"pods": "Pod", "leases": "Lease", "events": "Event"}
+PATH = re.compile(r"^/(?:api/v1|apis/(?:coordination|networking)\.k8s\.io/v1)"
+                  r"/namespaces/([^/]+)/(pods|leases|events|secrets|"
+                  r"networkpolicies)(?:/([^/]+))?(?:/([^/]+))?$")
+KINDS = {"pods": "Pod", "leases": "Lease", "events": "Event",
+         "secrets": "Secret", "networkpolicies": "NetworkPolicy"}
 
 
 def stamp(seconds):
@@ -119,7 +121,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         except (ConnectionError, BrokenPipeError, TimeoutError):
             self.close_connection = True
 
-    do_GET = do_POST = do_PATCH = do_DELETE = serve
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = serve
 
 
 class Server(socketserver.ThreadingMixIn, http.server.HTTPServer):
@@ -138,6 +140,7 @@ class Kube:
         self.history = []       # (version, type, kind, object)
         self.expired = 0        # versions up to this one are 410
         self.skew = 0           # of its clock, in seconds
+        self.minor = 20         # of its version
         self.calls = []         # (method, path, query, body, time)
         self.faults = []        # functions of a call; see fault()
         self.on_create = self.run
@@ -288,6 +291,14 @@ class Kube:
         self.tell("MODIFIED", key[1], thing)
         return copy.deepcopy(thing)
 
+    def replace(self, key, body):
+        self.precondition(self.objects[key], {
+            "resourceVersion": body["metadata"]["resourceVersion"]})
+        body["metadata"]["uid"] = self.objects[key]["metadata"]["uid"]
+        self.objects[key] = copy.deepcopy(body)
+        self.tell("MODIFIED", key[1], self.objects[key])
+        return body
+
     def selected(self, namespace, kind, query):
         wanted = dict(one.split("=") for one in
                       query.get("labelSelector", "").split(",") if one)
@@ -316,8 +327,8 @@ class Kube:
 
     def answer(self, method, path, query, body):
         if path == "/version":
-            return 200, {"major": "1", "minor": "20",
-                         "gitVersion": "v1.20.2-standin"}
+            return 200, {"major": "1", "minor": str(self.minor),
+                         "gitVersion": f"v1.{self.minor}.2-standin"}
         if path.endswith("/selfsubjectaccessreviews"):
             of = body["spec"]["resourceAttributes"]
             return 201, {"status": {"allowed": of["resource"] == "pods",
@@ -339,6 +350,8 @@ class Kube:
                 deleted = self.delete(key, body)
             elif method == "PATCH":
                 return 200, self.patch(key, body)
+            elif method == "PUT":
+                return 200, self.replace(key, body)
             else:
                 return 200, copy.deepcopy(self.objects[key])
         if created is not None:
