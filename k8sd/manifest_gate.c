@@ -25,6 +25,9 @@
 #include "manifest.h"
 #include "trustenv.h"
 
+/* In our image, where nobody looks for it by its name. */
+#define FENCE_PROGRAM	"/usr/local/libexec/egressd-fence"
+
 #define TRUST		"/egressd/trust"	/* in the workspace */
 #define BUNDLE		TRUST "/pod/bundle.pem"
 #define JAVA		TRUST_JAVA(TRUST "/pod/ca.jks")
@@ -43,7 +46,7 @@ static const char *const	 probe[] = {
 void
 gate_fence(cJSON *containers, const struct pod_conf *pc)
 {
-	static const char *const	 command[] = { "egressd-fence", "-p",
+	static const char *const	 command[] = { FENCE_PROGRAM, "-p",
 	    "-t", "15001", "-d", "15053", "-g", "45", "-m", "0x45475244",
 	    "-v", "/volume/run", "-v", "/volume/spool",
 	    "-T", "/volume/trust", "-b", "/volume/bin", NULL };
