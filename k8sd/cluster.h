@@ -75,6 +75,8 @@ struct toleration {
 };
 TAILQ_HEAD(tolerations, toleration);
 
+void	 toleration_add(struct tolerations *, const char *);
+
 /* A sandbox of the kind kubernetes; texts that were not given are "". */
 struct pod_conf {
 	TAILQ_ENTRY(pod_conf)	 pc_entry;

@@ -210,30 +210,6 @@ pod_conf_add(struct ipc *ip, const struct msg_conf_pod *mp)
 	return 0;
 }
 
-/* A taint, of a form that the parent has seen to: key=value:effect:time. */
-static void
-toleration_add(struct tolerations *list, const char *taint)
-{
-	struct toleration	*to = child_alloc(sizeof(*to));
-	char			*value, *effect, *time = NULL;
-
-	to->to_key = copy(taint);
-	if ((effect = strchr(to->to_key, ':')) != NULL) {
-		*effect++ = '\0';
-		if ((time = strchr(effect, ':')) != NULL)
-			*time++ = '\0';
-	}
-	if ((value = strchr(to->to_key, '=')) != NULL) {
-		*value++ = '\0';
-		to->to_value = copy(value);
-	}
-	to->to_effect = copy(effect == NULL ? "" : effect);
-	to->to_seconds = time == NULL ? -1 : strtoll(time, NULL, 10);
-	if (strcmp(to->to_key, "*") == 0)
-		to->to_key[0] = '\0';
-	TAILQ_INSERT_TAIL(list, to, to_entry);
-}
-
 int
 k8sd_parent_conf_pod_text(struct ipc *ip, const union msg *m)
 {

@@ -369,8 +369,6 @@ k8sd_controld_pod_logs(struct ipc *ip, const union msg *m)
 	}
 	if (!can_wait(pa.pa_fd))
 		why = "the descriptor is no pipe and no socket";
-	else if (ml->container == POD_GATE)
-		why = "the gate is not in pods yet";
 	if (why == NULL) {
 		pods_logs(&pa, control_item, control_over,
 		    asked_new(ml->ticket, POD_ASK_MAX));

@@ -6,12 +6,10 @@
  * tells ids apart is the hash.
  */
 
+#include <sha2.h>
 #include <stdio.h>
 #include <string.h>
 
-#include <openssl/sha.h>
-
-#include "log.h"
 #include "names.h"
 
 #define READABLE_LEN	40
@@ -21,13 +19,7 @@ static char	 installation[LABEL_LEN + 1] = "egressd";
 void
 names_digest(const char *text, char out[DIGEST_LEN + 1])
 {
-	unsigned char	 sum[SHA256_DIGEST_LENGTH];
-	size_t		 i;
-
-	if (SHA256((const unsigned char *)text, strlen(text), sum) == NULL)
-		fatalx("%s: no SHA-256", __func__);
-	for (i = 0; i < sizeof(sum); i++)
-		snprintf(out + 2 * i, 3, "%02x", sum[i]);
+	SHA256Data((const uint8_t *)text, strlen(text), out);
 }
 
 void

@@ -10,6 +10,7 @@
 
 #include "egressctl.h"
 #include "offline/offline.h"
+#include "pods.h"
 #include "rights.h"
 #include "show.h"
 
@@ -116,35 +117,44 @@ put_role(const char *namespace, int gated)
 	    "  namespace: %s\n", namespace);
 }
 
+/* Of the configuration, for who frees it; NULL after saying why. */
+const struct conf_sandbox *
+cluster_sandbox(const struct invocation *in, const char *of,
+    struct config **conf)
+{
+	const struct conf_sandbox	*sb;
+
+	if ((*conf = offline_conf(in)) == NULL)
+		return NULL;
+	if ((sb = conf_sandbox_find(*conf, of)) == NULL)
+		fputs("egressctl: the configuration has no such sandbox: ",
+		    stderr);
+	else if (sb->sb_kind != SANDBOX_KUBERNETES)
+		fputs("egressctl: not a kubernetes sandbox: ", stderr);
+	else
+		return sb;
+	visible_put(stderr, of, VISIBLE_TEXT);
+	fputc('\n', stderr);
+	conf_free(*conf);
+	return NULL;
+}
+
 static int
 rbac_run(const struct invocation *in)
 {
 	const struct conf_sandbox	*sb;
 	struct config			*conf;
-	int				 status = EXIT_REFUSED;
 
 	if (name == NULL) {
 		put_role("default", 1);
 		return output_finish(0);
 	}
-	if ((conf = offline_conf(in)) == NULL)
-		return EXIT_REFUSED;
-	if ((sb = conf_sandbox_find(conf, name)) == NULL)
-		fputs("egressctl: the configuration has no such sandbox: ",
-		    stderr);
-	else if (sb->sb_kind != SANDBOX_KUBERNETES)
-		fputs("egressctl: not a kubernetes sandbox: ", stderr);
-	else {
-		put_role(sb->sb_namespace != NULL ? sb->sb_namespace :
-		    "default", !sb->sb_ungated);
-		status = 0;
-	}
-	if (status != 0) {
-		visible_put(stderr, name, VISIBLE_TEXT);
-		fputc('\n', stderr);
-	}
+	if ((sb = cluster_sandbox(in, name, &conf)) == NULL)
+		return output_finish(EXIT_REFUSED);
+	put_role(sb->sb_namespace != NULL ? sb->sb_namespace : "default",
+	    !sb->sb_ungated);
 	conf_free(conf);
-	return output_finish(status);
+	return output_finish(0);
 }
 
 static const struct command command_check = {
@@ -177,6 +187,8 @@ static const struct token t_rbac[] = {
 
 static const struct token t_cluster[] = {
 	{ KEYWORD, "check",	t_check,	&command_check, NULL, NULL },
+	{ KEYWORD, "manifest",	t_cluster_manifest,
+	    &command_cluster_manifest, NULL, NULL },
 	{ KEYWORD, "rbac",	t_rbac,		&command_rbac, NULL, NULL },
 	{ 0 }
 };

@@ -65,7 +65,7 @@ def logs():
         for kind, values, code in (
                 ("pipe", {}, "POD_ERROR_SANDBOX"),
                 ("pipe", {"follow": 1}, "POD_ERROR_SUPPORT"),
-                ("pipe", {"container": 1}, "POD_ERROR_SUPPORT"),
+                ("pipe", {"container": 1}, "POD_ERROR_SANDBOX"),
                 ("file", {}, "POD_ERROR_SUPPORT")):
             ours, theirs = os.pipe()
             with open(os.devnull, "wb") as null:

@@ -6,6 +6,7 @@ audit file see them: a whole daemon, but for k8sd, which we are.  No cluster is
 there; what k8sd makes of a cluster is regress/k8s."""
 
 import contextlib
+import hashlib
 import json
 import os
 import pathlib
@@ -762,6 +763,48 @@ def typed_rbac():
         for name in ("local", "nope"):
             assert name in Typed(d, "-f", str(d.conf), "cluster", "rbac",
                                  name).ended(1)
+
+
+@cases.case
+def typed_manifest():
+    """Without the daemon: what there would be, with a gate and without."""
+    conf = CONF + '''sandbox "gated" kubernetes {
+	policy "one" image "y" cluster "far" namespace "agents" workspace size 1G
+	gate-resolver 10.96.0.10 tolerations "gpu:NoSchedule" }
+'''
+    with pods(conf) as d:
+        def items(*words):
+            out = Typed(d, "-f", str(d.conf), "cluster", "manifest",
+                        *words).ended()
+            return json.loads(out)["items"]
+
+        (pod,) = items("pod")
+        same(len(pod["spec"]["containers"]), 1)
+        pod, secret, network = items("-n", "work", "gated")
+        same(pod["metadata"]["annotations"]["egressd.io/session-id"], "work")
+        same([c["name"] for c in pod["spec"]["initContainers"]],
+             ["fence", "gate"])
+        same(pod["spec"]["volumes"][0]["emptyDir"]["sizeLimit"], "1Gi")
+        same(pod["spec"]["tolerations"][0]["key"], "gpu")
+        told = secret["stringData"]["egressd.conf"]
+        assert 'resolver { 10.96.0.10 }' in told, told
+        same(pod["metadata"]["annotations"]["egressd.io/configuration"],
+             hashlib.sha256(told.encode()).hexdigest())
+        same(network["spec"]["policyTypes"], ["Ingress", "Egress"])
+        same({i["metadata"]["name"] for i in (pod, secret, network)},
+             {pod["metadata"]["name"]})
+        (old, *_) = items("-o", "gated")
+        same([c["name"] for c in old["spec"]["containers"]],
+             ["gate", "workspace"])
+        assert "nope" in Typed(d, "-f", str(d.conf), "cluster", "manifest",
+                               "nope").ended(1)
+
+
+@cases.case
+def gate_is_not_started_yet():
+    with pods(CONF.replace("ungated", "", 1)) as d:
+        why = d.ask("session.start", sandbox="pod")["error"]["message"]
+        assert "the gate is not in pods yet" in why, why
 
 
 # ---- what k8sd may not say ----
