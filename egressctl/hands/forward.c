@@ -141,6 +141,7 @@ static void
 tunnel_done(struct call *ca, const struct outcome *oc)
 {
 	struct tunnel	*tn = call_arg(ca);
+	char		 port[16];
 
 	tn->tn_call = NULL;
 	if (oc->oc_code == NULL)
@@ -149,7 +150,9 @@ tunnel_done(struct call *ca, const struct outcome *oc)
 		tunnel_close(tn);
 	if (oc->oc_code == NULL || oc->oc_text == NULL)
 		return;
-	fprintf(stderr, "egressctl: forward: port %u: ", fw.port);
+	snprintf(port, sizeof(port), "port %u: ", fw.port);
+	fprintf(stderr, "egressctl: forward: %s", strncmp(oc->oc_message, port,
+	    strlen(port)) == 0 ? "" : port);
 	visible_put(stderr, oc->oc_message, VISIBLE_TEXT);
 	fprintf(stderr, " (%s)\n", oc->oc_code);
 	if (is_final(oc->oc_code))

@@ -145,7 +145,8 @@ start_put(const cJSON *answer)
 static void
 warn_existed(const cJSON *answer)
 {
-	char	 unheard[64] = "";
+	const char	*id = json_string(answer, "session_id");
+	char		 unheard[64] = "";
 
 	if (!cJSON_IsTrue(json_get(answer, "existed")))
 		return;
@@ -157,9 +158,12 @@ warn_existed(const cJSON *answer)
 		strlcat(unheard, ", -t", sizeof(unheard));
 	if (options.cwd != NULL)
 		strlcat(unheard, ", -w", sizeof(unheard));
-	if (*unheard != '\0')
-		warnx("the session was there already, and stays as it is: "
-		    "without effect: %s", unheard + 2);
+	if (*unheard == '\0')
+		return;
+	fputs("egressctl: session ", stderr);
+	visible_put(stderr, id != NULL ? id : "-", VISIBLE_TEXT);
+	fprintf(stderr, " was there already, and stays as it is: without "
+	    "effect: %s\n", unheard + 2);
 }
 
 /* The session is over when we are; or the other way round. */
@@ -195,7 +199,8 @@ start_run(const struct invocation *in)
 	int		 status = EXIT_NO_DAEMON;
 
 	if (options.ids.li_count > 1)
-		return several_run(in, &options.ids, start_ask);
+		return several_run(in, &options.ids, start_ask,
+		    warn_existed);
 	if (client_open(&cl, in->in_socket) == -1)
 		return status;
 	request = exchange_request(in->in_command->co_op);

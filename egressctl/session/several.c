@@ -22,6 +22,7 @@ struct several {
 	struct client		 sv_client;
 	const struct list	*sv_ids;
 	several_ask		*sv_ask;
+	several_warn		*sv_warn;
 	size_t			 sv_asked;
 	size_t			 sv_answered;
 	int			 sv_status;
@@ -74,6 +75,7 @@ take_line(struct several *sv, const char *line, const cJSON *answer)
 	sv->sv_answered++;
 	if (json_get(answer, "error") == NULL) {
 		out->ou_answer(sv->sv_in->in_command, line, answer);
+		sv->sv_warn(answer);
 		return 0;
 	}
 	sv->sv_status = EXIT_REFUSED;
@@ -104,9 +106,10 @@ take_next(struct several *sv)
 
 int
 several_run(const struct invocation *in, const struct list *ids,
-    several_ask *ask)
+    several_ask *ask, several_warn *warn_of)
 {
-	struct several	 sv = { .sv_in = in, .sv_ids = ids, .sv_ask = ask };
+	struct several	 sv = { .sv_in = in, .sv_ids = ids, .sv_ask = ask,
+	    .sv_warn = warn_of };
 
 	if (client_open(&sv.sv_client, in->in_socket) == -1)
 		return EXIT_NO_DAEMON;

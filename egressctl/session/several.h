@@ -15,8 +15,10 @@ struct invocation;
 
 /* Adds to a request what is asked for this id. */
 typedef void	 several_ask(cJSON *, const char *);
+/* Says what is to be said of an answer besides. */
+typedef void	 several_warn(const cJSON *);
 
 int	 several_run(const struct invocation *, const struct list *,
-	    several_ask *);
+	    several_ask *, several_warn *);
 
 #endif /* SEVERAL_H */

@@ -722,7 +722,8 @@ def forward_refused():
         with forwarding(b, port) as (p, here):
             assert through(here, b"") == b""
             line = p.stderr.readline().decode()
-            assert "(not_found)" in line, line
+            assert f"forward: port {port}: Connection" in line and \
+                "(not_found)" in line, line
             assert p.poll() is None
         before = len(b.daemon.boxes)
         with forwarding(b, echo.port) as (p, here):

@@ -295,8 +295,14 @@ def one_that_is_there_stays_as_it_is():
             same((out.returncode, out.stdout), (0, "again\n"))
             assert wanted in out.stderr and bool(wanted) == bool(
                 out.stderr), out
+        out = daemon.ctl("session", "start", "-n", "again", "-n", "new", *more,
+                         "echo")
+        same((out.returncode, set(out.stdout.split())), (0, {"again", "new"}))
+        assert "session again was there already" in out.stderr and \
+            "session new" not in out.stderr, out
     finally:
         daemon.ctl("session", "stop", "again")
+        daemon.ctl("session", "stop", "new")
 
 
 @cases.case
