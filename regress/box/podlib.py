@@ -82,6 +82,10 @@ class Container:
         raise AssertionError("the first process does not end")
 
     def close(self):
+        """A process that has changed its user does not end with its parent."""
+        if self.first and self.proc.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(self.first, signal.SIGKILL)
         self.proc.kill()
         self.proc.wait()
         self.proc.stderr.close()
