@@ -64,8 +64,9 @@ bound_make(struct bound *bo)
 	    0);
 	if (bo->bo_fd == -1)
 		return -1;
-	if (setsockopt(bo->bo_fd, SOL_SOCKET, SO_REUSEADDR, &on,
-	    sizeof(on)) == -1)
+	/* Of UDP, it would let whoever is gated bind the same port. */
+	if (type == SOCK_STREAM && setsockopt(bo->bo_fd, SOL_SOCKET,
+	    SO_REUSEADDR, &on, sizeof(on)) == -1)
 		return -1;
 	if (ss.ss_family == AF_INET6 && setsockopt(bo->bo_fd, IPPROTO_IPV6,
 	    IPV6_V6ONLY, &on, sizeof(on)) == -1)

@@ -203,6 +203,30 @@ def gates_own_doors(who):
 
 
 @cases.each(WHO)
+def gates_ports_are_taken(who):
+    """Nobody binds them beside the gate, in whatever way."""
+    with Pod(world) as pod:
+        said = probe(pod, who, f"""
+            def bind(kind, port, address, option):
+                family = socket.AF_INET6 if ":" in address else socket.AF_INET
+                with socket.socket(family, kind) as sock:
+                    if option:
+                        sock.setsockopt(socket.SOL_SOCKET, option, 1)
+                    sock.bind((address, port))
+                    if kind == socket.SOCK_STREAM:
+                        sock.listen()
+                    return f"bound {{address}} {{port}} {{option}}"
+            say([attempt(bind, kind, port, address, option)
+                 for address in ("127.0.0.1", "0.0.0.0", "::1", "::")
+                 for kind, port in ((socket.SOCK_STREAM, {TCP}),
+                                    (socket.SOCK_STREAM, {DNS}),
+                                    (socket.SOCK_DGRAM, {DNS}))
+                 for option in (0, socket.SO_REUSEADDR, socket.SO_REUSEPORT)])
+        """)
+        assert set(said) == {"EADDRINUSE"}, said
+
+
+@cases.each(WHO)
 def marks_and_raw_sockets(who):
     """The mark is not to be had, also not in namespaces of one's own; nor is
     a socket that the rules do not see."""
