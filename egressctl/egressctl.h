@@ -54,6 +54,7 @@
 	X(heartbeat)							\
 	X(logs)								\
 	X(cluster)							\
+	X(pump)								\
 	X(run)								\
 	X(exec)								\
 	X(shell)							\

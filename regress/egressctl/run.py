@@ -208,7 +208,7 @@ def unknown_command_far(b):
     want(b.run("frobnicate"), 2, "", 'egressctl: unknown command '
          '"frobnicate", known are: status, reload, log, events, pending, '
          'answer, watch, ask, cache, message, metadata, session, reap, '
-         'terminate, heartbeat, logs, cluster, run, exec, shell, read, '
+         'terminate, heartbeat, logs, cluster, pump, run, exec, shell, read, '
          'write, edit, glob, grep, ls, stat, mkdir, rm, cp, forward, '
          'mount, instructions, mcp, profile, test, replay, verify, attack, '
          'help\n')
