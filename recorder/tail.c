@@ -146,6 +146,18 @@ check_fragment(int fd, off_t begin, off_t size, const char **why)
 	return 0;
 }
 
+/* A file that was a spool does not verify any more. */
+static int
+check_begin(int fd, const char **why)
+{
+	char	 first;
+
+	if (read_at(fd, &first, 1, 0) == 0 && first != '\0')
+		return 0;
+	*why = "it was a spool, and its beginning is gone";
+	return -1;
+}
+
 int
 tail_read(int fd, bool spool, struct tail *ta, const char **why)
 {
@@ -164,9 +176,10 @@ tail_read(int fd, bool spool, struct tail *ta, const char **why)
 		ta->ta_empty = 1;
 		return check_fragment(fd, ta->ta_begin, size, why);
 	}
-	if (newline_before(fd, ta->ta_begin, last, &before, why) == -1)
+	if (newline_before(fd, ta->ta_begin, last, &before, why) == -1 ||
+	    read_line(fd, before + 1, last, &ta->ta_end, why) == -1)
 		return -1;
-	return read_line(fd, before + 1, last, &ta->ta_end, why);
+	return spool ? 0 : check_begin(fd, why);
 }
 
 /* The number of the line that begins at a place; 0 if it has none. */

@@ -18,7 +18,7 @@ from schema import check  # noqa: E402
 
 cases = Cases()
 
-CONF = 'decider "judge" control { timeout 2s  concurrency 4 }\n'
+CONF = 'decider "judge" control { timeout 10s  concurrency 16 }\n'
 RULES = f'decide "judge" host "{GOOD}" cache off'
 
 
@@ -72,10 +72,11 @@ def answered():
 def cut_off_and_back():
     """Without a server a request is denied in time, and as soon as there is
     one all is well, however often that was."""
-    rules = f'{RULES} timeout 200ms'
+    rules = f'{RULES} timeout 4s'
     with judged(rules, CONF) as pair:
-        for n in range(8):
-            assert pair.get(f"/lost{n}") == 403
+        for request in [Later(pair, f"/lost{n}") for n in range(8)]:
+            assert request.get() == 403, request.status
+        until("they are recorded", lambda: len(pair.gate.finals()) == 8)
         reasons = {r["reason"] for r in pair.gate.finals()}
         assert "decider_timeout" in reasons, reasons
         state, = pair.gate.ask("status")["deciders"]

@@ -283,9 +283,10 @@ def stuck_follower():
                          for _ in range(first + len(seen), last)]
             assert seen == list(range(first + 1, last + 1))
             size = seq = 0
-            stuck.sock.settimeout(1)
             with contextlib.suppress(TimeoutError):
                 while True:
+                    if size > 128 * 1024:
+                        stuck.sock.settimeout(1)
                     line = stuck.file.readline()
                     seq += 1
                     assert json.loads(line)["seq"] == seq, line
@@ -384,7 +385,7 @@ def turned_on_and_off():
         gate.more = ""
         gate.policy("")
         answer = gate.ask("reload")
-        assert "error" in answer or gate.audit.stat().st_size == 0, answer
+        assert "error" in answer, answer
         requests(gate, 1)
 
 

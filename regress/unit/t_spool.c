@@ -509,6 +509,27 @@ TEST(overtaken)
 	close(b);
 }
 
+/* Without its beginning it would not verify. */
+TEST(no_audit_file_again)
+{
+	uint64_t	 last = 0;
+	int		 fd;
+
+	begin();
+	say(500);
+	turn_loop();
+	fd = follow(FOLLOW_ACKNOWLEDGED, 0, 1);
+	take(fd, &last);
+	CHECK_INT(ack(last), ACK_OK);
+	say(2);
+	turn_loop();
+	close(fd);
+	killed();
+	CHECK_INT(offer("a"), -1);
+	CHECK_STR(why, "a: it was a spool, and its beginning is gone");
+	audit_abort();
+}
+
 /* Cut off twenty times while records come: none is missing, none is twice. */
 TEST(twenty_cuts)
 {
