@@ -5,17 +5,19 @@
 their questions before its deciders, their channels dialled again and again.  A
 whole daemon but for k8sd, which we are; the gates are stand-ins."""
 
+import contextlib
 import pathlib
+import subprocess
 import sys
 import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
-from case import Cases  # noqa: E402
+from case import Cases, Skip  # noqa: E402
 from daemon import WAIT_S, Client, until  # noqa: E402
-from gateslib import (JUDGE, OURS, arrive, begin, daemon, of_pod,  # noqa: E402
-                      same, show, state, stop, up)
+from gateslib import (CONF, JUDGE, OURS, arrive, begin,  # noqa: E402
+                      daemon, of_pod, same, show, state, stop, up)
 from standin_gate import HASH, Gate, Spool, record  # noqa: E402
-from standin_k8sd import STANDIN, Pods  # noqa: E402
+from standin_k8sd import ROOT, STANDIN, Pods  # noqa: E402
 from standin_program import mount_standin  # noqa: E402
 
 cases = Cases()
@@ -147,6 +149,60 @@ def heard_elsewhere():
                  [("name_asked", 1), ("pod_gap", 4), ("name_asked", 5),
                   ("name_asked", 6)])
             stop(d, told)
+
+
+@contextlib.contextmanager
+def small_disk(d):
+    """The audit file stands on a file system of its own."""
+    disk = d.dir / "disk"
+    disk.mkdir()
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs",
+                           str(disk)], capture_output=True, text=True)
+    if done.returncode != 0:
+        raise Skip(f"no tmpfs: {done.stderr.strip()}")
+    try:
+        d.audit = disk / "audit.log"
+        d.write(CONF)
+        yield disk
+    finally:
+        if d.process is not None and d.process.poll() is None:
+            d.stop()
+        subprocess.run(["umount", str(disk)], check=True)
+
+
+@cases.case
+def full_disk():
+    """What cannot be written is not acknowledged, and comes again."""
+    if not ROOT:
+        raise Skip("only root can mount")
+    d, spool = Pods(CONF), Spool()
+    try:
+        with small_disk(d) as disk, d, Gate(spool) as gate:
+            told, dialled = begin(d)
+            d.k8sd.opens(dialled, gate)
+            assert gate.follows.wait(WAIT_S)
+            gate.tell()
+            until("it is acknowledged", lambda: spool.acked == 1)
+            with open(disk / "filler", "wb", buffering=0) as file, \
+                    contextlib.suppress(OSError):
+                while True:
+                    file.write(b"x" * 4096)
+            for _ in range(8):
+                gate.tell(x="y" * 8192)
+            until("it is hung up on", lambda: not gate.thread.is_alive())
+            assert spool.acked < 9, spool.acked
+            dialled = d.k8sd.expect("POD_CHANNEL", number=told.number)
+            (disk / "filler").unlink()
+            until("there is room", lambda: not d.ask(
+                "status")["audit"]["full"])
+            with Gate(spool) as again:
+                d.k8sd.opens(dialled, again)
+                until("all are acknowledged", lambda: spool.acked == 9)
+                same({r["origin_seq"] for r in of_pod(d)},
+                     set(range(1, 10)))
+                stop(d, told)
+    finally:
+        d.end()
 
 
 @cases.case
