@@ -56,6 +56,8 @@ def crossed():
         os.close(theirs)
         with open(ours, "rb") as file:
             same(file.read(), b"")
+        control.send("POD_CHANNEL", number=7, channel=9)
+        same(control.receive("POD_CHANNEL_ENDED")["channel"], 9)
 
 
 @cases.case

@@ -236,6 +236,9 @@ cluster_set(const cJSON *json)
 	}
 }
 
+static void	 say(const char *, size_t, const char *, const char *,
+		    const char *);
+
 /* ---- exec, by a box of this machine ---- */
 
 struct exec {
@@ -272,6 +275,8 @@ exec_begin(struct cluster *cl, const struct exec_request *er,
 	ex->ex_ended = ended;
 	ex->ex_arg = arg;
 	ex->ex_event = event_new(child_base, -1, 0, exec_over, ex);
+	if (strcmp(er->container, "gate") == 0)
+		say("exec", 0, er->command[1], er->pod, er->command[0]);
 	if (box == NULL) {
 		event_add(ex->ex_event, &now);
 		close(er->fd);
@@ -352,6 +357,13 @@ on_ended(void *arg, enum session_cause cause, const char *text)
 }
 
 static void
+on_channel_ended(void *arg, uint32_t channel, const char *text)
+{
+	(void)arg;
+	say("channel_ended", channel, NULL, NULL, text);
+}
+
+static void
 on_item(void *arg, const struct pods_item *pi)
 {
 	char	 text[2048];
@@ -388,6 +400,7 @@ do_start(const cJSON *json, size_t number)
 		.pc_progress = on_progress,
 		.pc_done = on_done,
 		.pc_ended = on_ended,
+		.pc_channel_ended = on_channel_ended,
 	};
 	char		*session = text_of(json, "session", "s");
 	struct pod_wish	 pw = {
@@ -437,6 +450,24 @@ client_end(size_t number)
 	event_base_once(child_base, fds[0], EV_READ, on_heard,
 	    (void *)(uintptr_t)number, NULL);
 	return fds[1];
+}
+
+static void
+do_channel(const cJSON *json, size_t number)
+{
+	struct pod_channel	 pn;
+	size_t			 channel = number_of(json, "channel", 1);
+	char			 text[1024];
+
+	pod_channel(pods[number], (uint32_t)channel, &pn);
+	if (pn.pn_fd == -1) {
+		say("channel", channel, "none", NULL, "");
+		return;
+	}
+	snprintf(text, sizeof(text), "%s %llu", pn.pn_node,
+	    (unsigned long long)pn.pn_term);
+	say("channel", channel, NULL, pn.pn_uid, text);
+	close(pn.pn_fd);
 }
 
 static void
@@ -491,6 +522,8 @@ do_line(const char *line)
 		do_start(json, number);
 	else if (strcmp(op, "gate") == 0 && pods[number] != NULL)
 		pod_gate(pods[number], gate_of(json));
+	else if (strcmp(op, "channel") == 0 && pods[number] != NULL)
+		do_channel(json, number);
 	else if (strcmp(op, "stop") == 0 && pods[number] != NULL)
 		pod_stop(pods[number], (enum pod_stop)number_of(json, "how",
 		    POD_AS_CONFIGURED));

@@ -666,5 +666,46 @@ def of_two_hosts_one_is_refused():
     assert kube.get(S)["metadata"]["annotations"]["egressd.io/term"] == "2"
 
 
+# ---- the channel to the gate ----
+
+@cases.case
+def channel():
+    """Where the pod is, who follows it, what is run there; its end is told."""
+    kube = Kube()
+
+    def run(pod):
+        kube.change(S, lambda p: p["spec"].update(nodeName="node-7"))
+        kube.run(pod)
+    kube.on_create = run
+    for term in ("1", "2"):
+        with Driver(kube.url) as one:
+            one.ready()
+            uid = kube.get(S)["metadata"]["uid"]
+            for number in (11, 12):
+                one.send("channel", 1, channel=number)
+                ran = one.until("exec")
+                assert (ran["pod"], ran["text"], ran["code"]) == \
+                    (S, "/usr/local/bin/egressctl", "pump"), ran
+                told = one.until("channel", number=number)
+                assert (told["pod"], told["text"]) == \
+                    (uid, f"node-7 {term}"), told
+                one.until("channel_ended", number=number)
+            one.stop(how=KEEP)
+        kube.change(S, lambda p: p["metadata"]["annotations"].pop(
+            "egressd.io/follower"))
+
+
+@cases.case
+def channel_of_none():
+    """There is nobody to speak with in a pod that does not run yet."""
+    kube = Kube()
+    kube.on_create = kube.stay
+    with Driver(kube.url) as one:
+        one.send("start", 1, session="s")
+        one.until("progress")
+        one.send("channel", 1, channel=11)
+        assert one.until("channel", number=11)["code"] == "none"
+
+
 if __name__ == "__main__":
     cases.main()
