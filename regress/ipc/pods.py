@@ -66,7 +66,7 @@ def logs():
         control = child.run()
         for kind, values, code in (
                 ("pipe", {}, "POD_ERROR_SANDBOX"),
-                ("pipe", {"follow": 1}, "POD_ERROR_SUPPORT"),
+                ("pipe", {"follow": 1}, "POD_ERROR_SANDBOX"),
                 ("pipe", {"container": 1}, "POD_ERROR_SANDBOX"),
                 ("file", {}, "POD_ERROR_SUPPORT")):
             ours, theirs = os.pipe()
