@@ -84,7 +84,7 @@ static void
 put_hold(cJSON *co)
 {
 	static const char *const	 hold[] = { "egressctl", "status",
-	    "-q", "-w", "60s", NULL };
+	    "-q", "-t", "60s", NULL };
 
 	part_command(kj_object(kj_object(kj_object(co, "lifecycle"),
 	    "postStart"), "exec"), "command", hold);

@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <string.h>
 #include <time.h>
+#include <time.h>
 
 #include "client.h"
 #include "egressctl.h"
@@ -162,25 +163,27 @@ status_probe(const cJSON *answer)
 	return 0;
 }
 
-static int	quiet;
+#define AGAIN_MS	100
+
+static int		quiet;
+static unsigned int	wait_s;
 
 static void
 status_option(int ch, const char *value)
 {
-	(void)ch, (void)value;
+	if (ch == 't')
+		wait_s = seconds_take(value, EXIT_USAGE);
 	quiet = 1;
 }
 
 static int
-status_run(const struct invocation *in)
+status_ask(const struct invocation *in)
 {
 	struct client	 cl;
 	cJSON		*answer;
 	char		*line;
 	int		 status = EXIT_NO_DAEMON;
 
-	if (!quiet)
-		return exchange_run(in);
 	if (client_open(&cl, in->in_socket) == -1)
 		return status;
 	answer = exchange_ask(&cl, exchange_request("status"), -1, &line);
@@ -192,12 +195,29 @@ status_run(const struct invocation *in)
 	return status;
 }
 
+/* The daemon may not even have its socket yet: nobody could tell us. */
+static int
+status_run(const struct invocation *in)
+{
+	static const struct timespec	 again = { 0, AGAIN_MS * 1000000 };
+	unsigned int			 ms = 0;
+	int				 status;
+
+	if (!quiet)
+		return exchange_run(in);
+	while ((status = status_ask(in)) != 0 && ms < wait_s * 1000) {
+		nanosleep(&again, NULL);
+		ms += AGAIN_MS;
+	}
+	return status;
+}
+
 const struct command command_status = {
 	.co_name = "status",
-	.co_synopsis = "status [-q]",
+	.co_synopsis = "status [-q [-t time]]",
 	.co_help = "show the daemon, its processes and its sessions",
 	.co_other_name = "sessions",
-	.co_options = "q",
+	.co_options = "qt:",
 	.co_option = status_option,
 	.co_run = status_run,
 	.co_op = "status",

@@ -13,6 +13,7 @@ import pathlib
 import socket
 import sys
 import threading
+import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from case import Cases, Skip  # noqa: E402
@@ -798,6 +799,16 @@ def typed_manifest():
              ["gate", "workspace"])
         assert "nope" in Typed(d, "-f", str(d.conf), "cluster", "manifest",
                                "nope").ended(1)
+
+
+@cases.case
+def typed_status_waits():
+    """For a daemon that is not there yet, and not for ever."""
+    with pods() as d:
+        same(Typed(d, "status", "-t", "9s").ended(), "")
+    begin = time.monotonic()
+    Typed(d, "status", "-t", "1s").ended(3)
+    assert time.monotonic() - begin >= 1
 
 
 @cases.case

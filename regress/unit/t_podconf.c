@@ -92,6 +92,28 @@ TEST(all_that_a_policy_has)
 	conf_free(conf);
 }
 
+/* The gate reads it as we do. */
+TEST(it_parses)
+{
+	static const char *const	 names[] = { "least", "most", "near" };
+	struct conf_errors		 errs = { 0 };
+	struct config			*conf = conf_of(DIR "host"), *gate;
+	char				*text;
+	size_t				 i;
+
+	for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+		text = render(conf, names[i], 2);
+		gate = conf_parse_buffer(names[i], text, strlen(text), &errs);
+		if (gate == NULL)
+			test_end(TEST_FAILED, "%s", errs.ce_msg[0]);
+		CHECK(conf_session_find(gate, "pod") != NULL);
+		CHECK_INT(gate->cf_dial_mark, 0x45475244);
+		conf_free(gate);
+		free(text);
+	}
+	conf_free(conf);
+}
+
 /* The hash of it names it. */
 TEST(the_same_each_time)
 {
