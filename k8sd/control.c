@@ -7,6 +7,7 @@
  */
 
 #include <sys/queue.h>
+#include <sys/socket.h>
 
 #include <ctype.h>
 #include <stdlib.h>
@@ -329,23 +330,14 @@ k8sd_controld_pod_ask(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
-static void
-ignore(evutil_socket_t fd, short what, void *arg)
-{
-	(void)fd, (void)what, (void)arg;
-}
-
-/* What cannot be waited for is not written to: a file would hold us up. */
+/* What else a client could pass may hold us up, whatever we ask of it. */
 static int
-can_wait(int fd)
+is_socket(int fd)
 {
-	struct event	 ev;
+	socklen_t	 len = sizeof(int);
+	int		 error;
 
-	if (fd == -1 || event_assign(&ev, child_base, fd, EV_WRITE, ignore,
-	    NULL) == -1 || event_add(&ev, NULL) == -1)
-		return 0;
-	event_del(&ev);
-	return 1;
+	return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0;
 }
 
 static int
@@ -367,8 +359,8 @@ k8sd_controld_pod_logs(struct ipc *ip, const union msg *m)
 		return ipc_bad(ip, "container %u, follow %u", ml->container,
 		    ml->follow);
 	}
-	if (!can_wait(pa.pa_fd))
-		why = "the descriptor is no pipe and no socket";
+	if (!is_socket(pa.pa_fd))
+		why = "the descriptor is no socket";
 	if (why == NULL) {
 		pods_logs(&pa, control_item, control_over,
 		    asked_new(ml->ticket, POD_ASK_MAX));

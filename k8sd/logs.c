@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: ISC */
 
 /*
- * k8sd runs this: the log of a container, for a client's descriptor.  What the
+ * k8sd runs this: the log of a container, for a client's socket.  What the
  * client has not taken yet is kept, up to a bound: the API server cannot be
- * held up, and a client that follows a log and does not read is given up.
+ * held up, and a client that follows a log and does not read is given up.  The
+ * client has other descriptors of what it has passed, and whether that blocks
+ * is a flag of them all: so each send says for itself that it does not.
  */
 
+#include <sys/socket.h>
+
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -68,8 +71,9 @@ logs_on_write(evutil_socket_t fd, short what, void *arg)
 	ssize_t		 n = 0;
 
 	if (pj->pj_log_done < pj->pj_log_len && !(what & EV_TIMEOUT))
-		n = write(fd, pj->pj_log + pj->pj_log_done,
-		    pj->pj_log_len - pj->pj_log_done);
+		n = send(fd, pj->pj_log + pj->pj_log_done,
+		    pj->pj_log_len - pj->pj_log_done,
+		    MSG_DONTWAIT | MSG_NOSIGNAL);
 	if (what & EV_TIMEOUT || (n == -1 && errno != EAGAIN &&
 	    errno != EINTR)) {
 		job_over(pj, NULL, "");
@@ -145,8 +149,6 @@ pods_logs(const struct pods_ask *pa, pods_item *item, pods_done *done,
 	pj->pj_fd = pa->pa_fd;
 	if (!go)
 		return pj;
-	(void)fcntl(pj->pj_fd, F_SETFL,
-	    fcntl(pj->pj_fd, F_GETFL) | O_NONBLOCK);
 	event_del(&pj->pj_event);
 	event_assign(&pj->pj_event, child_base, pj->pj_fd, EV_WRITE,
 	    logs_on_write, pj);

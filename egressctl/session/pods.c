@@ -6,6 +6,8 @@
  * is shown it escaped.
  */
 
+#include <sys/socket.h>
+
 #include <err.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -167,8 +169,8 @@ logs_run(const struct invocation *in)
 		cJSON_Delete(request);
 		return status;
 	}
-	if (pipe(fd) == -1)
-		err(EXIT_NO_DAEMON, "pipe");
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fd) == -1)
+		err(EXIT_NO_DAEMON, "socketpair");
 	if (client_send(&cl, request, fd[1]) == 0) {
 		close(fd[1]);
 		logs_copy(fd[0]);
