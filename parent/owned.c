@@ -1,19 +1,21 @@
 /* SPDX-License-Identifier: ISC */
 
 /*
- * The parent runs this: a file that another file names, opened with the rights
- * of that one's owner.  A user whose kubeconfig is used says there what else is
- * to be read, and must not have the parent read what that user cannot.  So a
- * child that has become the user opens it, with nothing of the parent's at
- * hand, and passes the descriptor back.
+ * The parent runs this: a file that another file names, read with the rights of
+ * that one's owner.  A user whose kubeconfig is used says there what else is to
+ * be read, and must not have the parent read what that user cannot.  So a child
+ * that has become the user opens it, with nothing of the parent's at hand, and
+ * passes back a copy: the file may lie on a file system that the user serves,
+ * and that answers nobody.  Then not even SIGKILL ends the child; nobody waits
+ * for it, and the user's files are not asked for until it has ended.
  */
 
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
-#include <sys/wait.h>
 
 #include <linux/openat2.h>
 
@@ -21,6 +23,7 @@
 #include <fcntl.h>
 #include <grp.h>
 #include <limits.h>
+#include <poll.h>
 #include <pwd.h>
 #include <signal.h>
 #include <string.h>
@@ -29,6 +32,17 @@
 #include "kube.h"
 
 #define OWNED_S		5	/* for the user database, and the file */
+#define OWNED_MAX	(1024 * 1024)
+#define KILL_MS		1000	/* to end, for who was killed */
+#define LATE_MAX	16
+#define NOT_REGULAR	ENOTSUP
+
+/* Children that were killed and have not ended. */
+static struct {
+	bool	 used;
+	uid_t	 uid;
+	int	 pidfd;
+} late[LATE_MAX];
 
 static int
 become(uid_t uid)
@@ -69,6 +83,34 @@ pass(int channel, int fd, int error)
 	sendmsg(channel, &msg, MSG_NOSIGNAL);
 }
 
+/* All of a regular file in memory, which nobody can hold up; -1 and errno. */
+static int
+copy(int from)
+{
+	static char	 buf[OWNED_MAX + 1];
+	struct stat	 st;
+	size_t		 len = 0;
+	ssize_t		 n;
+	int		 fd;
+
+	errno = NOT_REGULAR;
+	if (fstat(from, &st) == -1 || !S_ISREG(st.st_mode))
+		return -1;
+	while ((n = read(from, buf + len, sizeof(buf) - len)) > 0)
+		len += (size_t)n;
+	if (n == -1)
+		return -1;
+	errno = EFBIG;
+	if (len > OWNED_MAX ||
+	    (fd = memfd_create("owned", MFD_CLOEXEC)) == -1)
+		return -1;
+	if (fchmod(fd, 0600) == -1 ||
+	    write(fd, buf, len) != (ssize_t)len ||
+	    lseek(fd, 0, SEEK_SET) == -1)
+		return -1;
+	return fd;
+}
+
 /* In the new process. */
 static void __attribute__((__noreturn__))
 open_as(int channel, uid_t uid, const char *path)
@@ -84,9 +126,10 @@ open_as(int channel, uid_t uid, const char *path)
 	    close_range(STDIN_FILENO + 1, UINT_MAX, 0) == -1)
 		_exit(1);
 	/* Our memory is the parent's: the user is not to look into it. */
-	if (become(uid) == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0)
-		fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how,
-		    sizeof(how));
+	if (become(uid) == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == 0 &&
+	    (fd = (int)syscall(SYS_openat2, AT_FDCWD, path, &how,
+	    sizeof(how))) != -1)
+		fd = copy(fd);
 	pass(STDIN_FILENO, fd, fd == -1 ? errno : 0);
 	_exit(0);
 }
@@ -125,6 +168,55 @@ take(int channel)
 	return fd;
 }
 
+static bool
+has_ended(int pidfd, int ms)
+{
+	struct pollfd	 pfd = { .fd = pidfd, .events = POLLIN };
+	int		 n;
+
+	do
+		n = poll(&pfd, 1, ms);
+	while (n == -1 && errno == EINTR);
+	return n != 0;
+}
+
+static bool
+is_late(uid_t uid)
+{
+	size_t	 i;
+
+	for (i = 0; i < LATE_MAX; i++) {
+		if (late[i].used && has_ended(late[i].pidfd, 0)) {
+			close(late[i].pidfd);
+			late[i].used = false;
+		}
+		if (late[i].used && late[i].uid == uid)
+			return true;
+	}
+	return false;
+}
+
+/* It is reaped with the other children, whenever it ends. */
+static void
+end(pid_t pid, uid_t uid)
+{
+	int	 pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	size_t	 i;
+
+	kill(pid, SIGKILL);
+	if (pidfd == -1)
+		return;
+	for (i = 0; i < LATE_MAX && late[i].used; i++)
+		;
+	if (i == LATE_MAX || has_ended(pidfd, KILL_MS)) {
+		close(pidfd);
+		return;
+	}
+	late[i].used = true;
+	late[i].uid = uid;
+	late[i].pidfd = pidfd;
+}
+
 static int
 ask(uid_t uid, const char *path)
 {
@@ -132,7 +224,9 @@ ask(uid_t uid, const char *path)
 	pid_t				 pid;
 	int				 sv[2], fd = -1, saved;
 
-	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, sv) == -1)
+	errno = EBUSY;
+	if (is_late(uid) || socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC,
+	    0, sv) == -1)
 		return -1;
 	if ((pid = fork()) == 0)
 		open_as(sv[1], uid, path);
@@ -140,29 +234,29 @@ ask(uid_t uid, const char *path)
 	if (pid != -1 && setsockopt(sv[0], SOL_SOCKET, SO_RCVTIMEO, &limit,
 	    sizeof(limit)) == 0)
 		fd = take(sv[0]);
-	saved = errno;
+	saved = errno == EAGAIN ? ETIMEDOUT : errno;
 	close(sv[0]);
-	if (pid != -1) {
-		kill(pid, SIGKILL);
-		while (waitpid(pid, NULL, 0) == -1 && errno == EINTR)
-			continue;
-	}
+	if (pid != -1)
+		end(pid, uid);
 	errno = saved;
 	return fd;
 }
 
-/* A regular file to read, as the user could; -1 and why. */
+/* What is in a regular file, as the user could read it; -1 and why. */
 int
 owned_open(uid_t uid, const char *path, struct why *why)
 {
 	struct stat	 st;
 	int		 fd;
 
-	if (!d.d_privileged || uid == 0)
-		fd = place_read(path, why);
-	else if ((fd = ask(uid, path)) == -1)
-		why_set(why, "%s: %s for uid %u", path, strerror(errno), uid);
-	if (fd == -1)
+	if (d.d_privileged && uid != 0) {
+		if ((fd = ask(uid, path)) == -1)
+			why_set(why, "%s: %s for uid %u", path, errno ==
+			    NOT_REGULAR ? "not a regular file" :
+			    strerror(errno), uid);
+		return fd;
+	}
+	if ((fd = place_read(path, why)) == -1)
 		return -1;
 	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
 		return fd;
