@@ -7,7 +7,6 @@
  *	egressd-box -e fd ... -- command
  *	egressd-box -e fd -c fd ...		(hands in place of a command)
  *	egressd-box hands ...			(hands/hands.c; no sandbox)
- *	egressd-box mount ...			(mounts.c; into a sandbox)
  *
  *	   caller's namespaces | outer user ns, network     | inner user ns
  *	  ---------------------+----------------------------+---------------
@@ -69,8 +68,7 @@ usage(void)
 	    "[-m source:target] [-M source:target] [-n fd] [-V size]\n\t"
 	    "[-w directory] [-W directory] [-x path] [-X path]\n\t"
 	    "-c fd | -- command [argument ...]\n"
-	    "       egressd-box hands [-F] [-d directory]\n"
-	    "       egressd-box mount -n fd -t fd [-w] target\n");
+	    "       egressd-box hands [-F] [-d directory]\n");
 	exit(BOX_FAILED);
 }
 
@@ -354,7 +352,6 @@ static const struct mode {
 	{ "hands", hands_main },
 	{ "install", install_main },
 	{ "keep", keep_main },
-	{ "mount", mounts_main },
 };
 
 int

@@ -38,7 +38,6 @@
 			"kernel.unprivileged_userns_clone, "		\
 			"kernel.apparmor_restrict_unprivileged_userns"
 
-#define BOX_TRUST_DIR	"/etc/egressd-trust"
 #define BOX_POD_TRUST	"/egressd/trust/pod"
 #define BOX_STDIO	3		/* standard input, output and error */
 #define BOX_LIMITS	4		/* limit.c */
@@ -119,7 +118,6 @@ void	 relay_finish(struct box *, int);
 /* paths.c */
 void	 paths_expose(struct box *, const char *, int);
 void	 paths_mount(struct box *, const char *, int);
-const char	*paths_taken_by(const char *);
 void	 paths_top(struct box *, const char *);
 void	 paths_cwd(struct box *, const char *);
 void	 paths_home(struct box *);
@@ -172,7 +170,6 @@ void	 mnt_end(struct mnt *);
 
 /* mounts.c */
 void	 mounts_offer(const struct box *);
-int	 mounts_main(int, char **);
 
 /* root.c, root_etc.c */
 void	 root_build(const struct box *);

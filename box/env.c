@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "box.h"
+#include "exposure.h"
 #include "boxenv.h"
 #include "trustenv.h"
 

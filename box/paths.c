@@ -85,23 +85,6 @@ paths_expose(struct box *bx, const char *path, int writable)
 	bx->bx_paths[bx->bx_npaths - 1].bp_given = path;
 }
 
-/* Paths that box itself makes, or that the gate's answers lie in. */
-static const char *const paths_taken[] = {
-	"/dev", "/proc", "/sys", BOX_TRUST_DIR
-};
-
-/* Which of these a target is in, or NULL. */
-const char *
-paths_taken_by(const char *target)
-{
-	size_t	 i;
-
-	for (i = 0; i < NITEMS(paths_taken); i++)
-		if (exposure_beneath(target, paths_taken[i]))
-			return paths_taken[i];
-	return NULL;
-}
-
 /* source:target, the target without a colon: shown by another name. */
 void
 paths_mount(struct box *bx, const char *text, int writable)
@@ -117,7 +100,7 @@ paths_mount(struct box *bx, const char *text, int writable)
 	target = paths_inside(colon + 1);
 	if (strcmp(target, "/") == 0)
 		errx(BOX_FAILED, "mount %s: not on the root", text);
-	if ((taken = paths_taken_by(target)) != NULL)
+	if ((taken = exposure_taken_by(target)) != NULL)
 		errx(BOX_FAILED, "mount %s: not in %s", text, taken);
 	paths_expose(bx, source, writable);
 	bx->bx_paths[bx->bx_npaths - 1].bp_on = target;

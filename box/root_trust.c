@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "box.h"
+#include "exposure.h"
 
 #define BUNDLE		BOX_TRUST_DIR "/bundle.pem"
 #define CA		BOX_TRUST_DIR "/ca.pem"

@@ -178,3 +178,19 @@ exposure_why_not_cwd(const char *cwd, const char *user_home, int as_root)
 		return "it belongs to the system";
 	return NULL;
 }
+
+/* Paths that box itself makes, or that the gate's answers lie in. */
+static const char *const taken[] = {
+	"/dev", "/proc", "/sys", BOX_TRUST_DIR
+};
+
+const char *
+exposure_taken_by(const char *target)
+{
+	size_t	 i;
+
+	for (i = 0; i < NITEMS(taken); i++)
+		if (exposure_beneath(target, taken[i]))
+			return taken[i];
+	return NULL;
+}

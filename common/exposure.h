@@ -9,6 +9,8 @@
 #ifndef EXPOSURE_H
 #define EXPOSURE_H
 
+#define BOX_TRUST_DIR	"/etc/egressd-trust"	/* in a sandbox */
+
 /*
  * The system's directories, or links to directories, that each sandbox sees as
  * the host has them, up to a NULL.  Of /etc it sees a part.
@@ -37,5 +39,8 @@ const char	*exposure_why_not(const char *path);
  */
 const char	*exposure_why_not_cwd(const char *cwd, const char *user_home,
 		    int as_root);
+
+/* What box makes or keeps in a sandbox, and a target is in; or NULL. */
+const char	*exposure_taken_by(const char *target);
 
 #endif /* EXPOSURE_H */

@@ -7,11 +7,14 @@
  *
  *	opener	has the client's rights and no more; opens the source and
  *		clones it (mount_exec.c)
- *	mover	egressd-box as the sandbox's user; gets the clone from the
+ *	mover	has the rights of the sandbox's user; gets the clone from the
  *		opener, enters the sandbox's mount namespace and puts it on
- *		its target (box/mounts.c)
+ *		its target (mount_move.c)
  *
  * Whoever dies on the way leaves nothing: a clone that nobody holds is gone.
+ * A source may lie on a file system that a user serves, and that answers
+ * nobody: then not even SIGKILL ends its opener.  The client hears in time, and
+ * it is the same user who has fewer openers to go on with.
  */
 
 #include <sys/socket.h>
@@ -26,14 +29,16 @@
 #include "exposure.h"
 #include "parent.h"
 
-#define RUNNING_MAX	32	/* mounts that are being made */
+#define RUNNING_MAX	8	/* mounts that are being made for one user */
 #define TIMEOUT_MS	10000
+#define LINES_MAX	20	/* of one mount, in the log */
 
 enum { OPENER, MOVER, WORKERS };
 
 struct mount {
 	TAILQ_ENTRY(mount)	 mo_entry;
-	struct box		*mo_box;	/* NULL: it is gone */
+	struct box		*mo_box;	/* NULL: nobody waits for it */
+	uid_t			 mo_uid;	/* the client's */
 	uint32_t		 mo_cookie;	/* 0: part of its start */
 	pid_t			 mo_pids[WORKERS];	/* 0: none */
 	bool			 mo_failed;
@@ -43,7 +48,6 @@ struct mount {
 };
 
 static TAILQ_HEAD(, mount)	 mounts = TAILQ_HEAD_INITIALIZER(mounts);
-static unsigned int		 running;
 
 static void
 mount_kill(const struct mount *mo)
@@ -53,16 +57,6 @@ mount_kill(const struct mount *mo)
 	for (i = 0; i < WORKERS; i++)
 		if (mo->mo_pids[i] != 0)
 			kill(mo->mo_pids[i], SIGKILL);
-}
-
-static void
-mount_on_overdue(evutil_socket_t fd, short what, void *arg)
-{
-	struct mount	*mo = arg;
-
-	(void)fd, (void)what;
-	log_warnx("%s: not made in time", mo->mo_what);
-	mount_kill(mo);
 }
 
 /* Whoever has asked hears of it. */
@@ -81,6 +75,22 @@ mount_answer(struct box *bo, uint32_t cookie, enum mount_result result,
 }
 
 static void
+mount_on_overdue(evutil_socket_t fd, short what, void *arg)
+{
+	struct mount	*mo = arg;
+	struct box	*bo = mo->mo_box;
+
+	(void)fd, (void)what;
+	log_warnx("%s: not made in time", mo->mo_what);
+	mo->mo_failed = true;
+	mo->mo_box = NULL;
+	mount_kill(mo);
+	if (bo != NULL)
+		mount_answer(bo, mo->mo_cookie, MOUNT_FAILED,
+		    "it could not be made in time");
+}
+
+static void
 mount_end(struct mount *mo)
 {
 	char	 why[LOG_LINE_MAX];
@@ -91,10 +101,9 @@ mount_end(struct mount *mo)
 	if (mo->mo_box != NULL)
 		mount_answer(mo->mo_box, mo->mo_cookie, mo->mo_failed ?
 		    MOUNT_FAILED : MOUNT_DONE, *why != '\0' ? why :
-		    "it could not be made in time, or was interrupted");
+		    "it was interrupted");
 	event_del(&mo->mo_overdue);
 	TAILQ_REMOVE(&mounts, mo, mo_entry);
-	running--;
 	free(mo->mo_what);
 	free(mo);
 }
@@ -240,12 +249,24 @@ mount_new(const struct mount_spec *ms, int *errfd)
 		free(mo);
 		return NULL;
 	}
+	logpipe_limit(mo->mo_log, LINES_MAX);
 	mo->mo_box = ms->ms_box;
+	mo->mo_uid = ms->ms_client.pe_uid;
 	mo->mo_cookie = ms->ms_cookie;
 	evtimer_assign(&mo->mo_overdue, d.d_base, mount_on_overdue, mo);
 	TAILQ_INSERT_TAIL(&mounts, mo, mo_entry);
-	running++;
 	return mo;
+}
+
+static bool
+mount_may_run(uid_t uid)
+{
+	const struct mount	*mo;
+	unsigned int		 n = 0;
+
+	TAILQ_FOREACH(mo, &mounts, mo_entry)
+		n += mo->mo_uid == uid;
+	return n < RUNNING_MAX;
 }
 
 /* Begin; the answer comes in any case, perhaps before this returns. */
@@ -263,9 +284,10 @@ mount_begin(const struct mount_spec *ms)
 		mount_deny(ms, path, why);
 		return;
 	}
-	if (running == RUNNING_MAX || (mo = mount_new(ms, &errfd)) == NULL) {
+	if (!mount_may_run(ms->ms_client.pe_uid) ||
+	    (mo = mount_new(ms, &errfd)) == NULL) {
 		mount_answer(ms->ms_box, ms->ms_cookie, MOUNT_BUSY,
-		    "too many mounts are being made at once");
+		    "too many mounts are being made for this user at once");
 		return;
 	}
 	event_add(&mo->mo_overdue, &tv);

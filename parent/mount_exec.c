@@ -2,8 +2,9 @@
 
 /*
  * Two new children of the parent run this, for one mount into a sandbox (see
- * mount.c).  Whatever cannot be done ends the process, and its last words are
- * what the client is told: a function that returns has succeeded.
+ * mount.c); the other half of the second is in mount_move.c.  Whatever cannot
+ * be done ends the process, and its last words are what the client is told: a
+ * function that returns has succeeded.
  *
  * The opener takes the client's user and groups before it touches a path, and
  * then has no right that the client does not have: what it needs for a clone
@@ -38,14 +39,13 @@
 #include "kernelfs.h"
 #include "parent.h"
 
-#define FD_TREE		3
-#define FD_NAMESPACE	4
-
 /* From 3 on: these descriptors, or up to a -1; nothing behind them. */
 static void
 take_descriptors(int tree, int namespace, int errfd)
 {
-	int	 last = namespace == -1 ? FD_TREE : FD_NAMESPACE, null;
+	int	 null, last;
+
+	last = namespace == -1 ? MOUNT_FD_TREE : MOUNT_FD_NAMESPACE;
 
 	/* First out of the way of 0 to 4, whichever of these are open. */
 	if ((errfd = fcntl(errfd, F_DUPFD_CLOEXEC, 10)) == -1 ||
@@ -55,21 +55,30 @@ take_descriptors(int tree, int namespace, int errfd)
 	    (null = open("/dev/null", O_RDWR | O_CLOEXEC)) == -1 ||
 	    dup2(errfd, STDERR_FILENO) == -1 ||
 	    dup2(null, STDIN_FILENO) == -1 ||
-	    dup2(null, STDOUT_FILENO) == -1 || dup2(tree, FD_TREE) == -1 ||
-	    (namespace != -1 && dup2(namespace, FD_NAMESPACE) == -1))
+	    dup2(null, STDOUT_FILENO) == -1 ||
+	    dup2(tree, MOUNT_FD_TREE) == -1 ||
+	    (namespace != -1 && dup2(namespace, MOUNT_FD_NAMESPACE) == -1))
 		_exit(127);
 	if (close_range(last + 1, UINT_MAX, 0) == -1)
 		exec_fail("close_range");
 }
 
-/* ---- the opener ---- */
+/* Of either child, while it is still the parent's user. */
+void
+mount_exec_begin(int channel, int namespace, int errfd)
+{
+	setsid();
+	exec_signals();
+	take_descriptors(channel, namespace, errfd);
+	exec_limits();
+	/* The user that it takes has other processes, too. */
+	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == -1)
+		exec_fail("dumpable");
+}
 
 static void
 become_client(const struct peer *pe)
 {
-	/* The client's other processes have its user, too. */
-	if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) == -1)
-		exec_fail("dumpable");
 	if (!d.d_privileged) {
 		if (pe->pe_uid != geteuid())
 			exec_say("the daemon is not root, and has not the "
@@ -182,58 +191,39 @@ check_beneath(const struct mount_spec *ms)
 	fclose(fp);
 }
 
+/*
+ * A clone that is read-only is so before anybody has it: whoever passes it on
+ * has the sandbox's user, whose other processes may look into that one.
+ */
+static int
+clone_source(const struct mount_spec *ms, int fd)
+{
+	struct mount_attr	 ma = {
+		.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV |
+		    (ms->ms_write ? 0 : MOUNT_ATTR_RDONLY),
+		.propagation = MS_PRIVATE,
+	};
+	int			 tree;
+
+	if ((tree = open_tree(fd, "", AT_EMPTY_PATH | AT_RECURSIVE |
+	    OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)) == -1 ||
+	    mount_setattr(tree, "", AT_EMPTY_PATH | AT_RECURSIVE, &ma,
+	    sizeof(ma)) == -1)
+		exec_fail(ms->ms_source);
+	return tree;
+}
+
 void
 mount_exec_opener(const struct mount_spec *ms, int channel, int errfd)
 {
-	int	 fd, tree;
+	int	 fd;
 
-	setsid();
-	exec_signals();
-	take_descriptors(channel, -1, errfd);
-	exec_limits();
+	mount_exec_begin(channel, -1, errfd);
 	become_client(&ms->ms_client);
 	fd = open_source(ms);
 	check_source(ms, fd);
 	check_beneath(ms);
-	if ((tree = open_tree(fd, "", AT_EMPTY_PATH | AT_RECURSIVE |
-	    OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)) == -1)
-		exec_fail(ms->ms_source);
-	if (fdpass_send(FD_TREE, 'T', tree, 0) == -1)
+	if (fdpass_send(MOUNT_FD_TREE, 'T', clone_source(ms, fd), 0) == -1)
 		_exit(127);
 	_exit(0);
-}
-
-/* ---- the mover ---- */
-
-void
-mount_exec_mover(const struct mount_spec *ms, const struct conf_sandbox *sb,
-    int channel, int errfd)
-{
-	char			 path[PATH_LEN], target[PATH_LEN + 1];
-	char			 box[] = "egressd-box", mode[] = "mount";
-	char			 n[] = "-n4", t[] = "-t3", w[] = "-w";
-	char			 end[] = "--";
-	char			*argv[8] = { box, mode, n, t };
-	char			*envp[] = { NULL };
-	size_t			 i = 4;
-	const struct passwd	*pw;
-
-	setsid();
-	exec_signals();
-	take_descriptors(channel, ms->ms_namespace, errfd);
-	exec_limits();
-	pw = box_user(ms->ms_owner, sb);
-	strlcpy(target, ms->ms_target, sizeof(target));
-	if (ms->ms_write)
-		argv[i++] = w;
-	argv[i++] = end;
-	argv[i] = target;
-	exec_as(pw);
-	if (chdir("/") == -1)
-		exec_fail("/");
-	if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == -1)
-		exec_fail("parent-death signal");
-	snprintf(path, sizeof(path), "%s/egressd-box", path_libexec);
-	execve(path, argv, envp);
-	exec_fail(path);
 }

@@ -255,7 +255,13 @@ bool		 box_is_mountable(const struct conf_sandbox *);
 const char	*box_mount_later(struct box *, struct mount_spec *);
 void		 box_mounted(struct box *, const char *);
 
-/* mount.c, mount_exec.c: what a client wants to have in its sandbox */
+/*
+ * mount.c, mount_exec.c, mount_move.c: what a client wants to have in its
+ * sandbox
+ */
+#define MOUNT_FD_TREE		3	/* of who makes one */
+#define MOUNT_FD_NAMESPACE	4
+
 struct mount_spec {
 	struct box		*ms_box;
 	const char		*ms_session;
@@ -274,6 +280,7 @@ void		 mounts_end(const struct box *);
 bool		 mount_next(const struct msg_bytes *, size_t *,
 		    struct mount_spec *);
 int		 mount_count(const struct msg_bytes *);
+void		 mount_exec_begin(int, int, int);
 void		 mount_exec_opener(const struct mount_spec *, int, int)
 		    __attribute__((__noreturn__));
 void		 mount_exec_mover(const struct mount_spec *,

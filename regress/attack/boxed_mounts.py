@@ -6,9 +6,11 @@ a client names is opened with the client's rights, below what the block permits,
 and by no spelling otherwise; a session's mounts are its owner's business."""
 
 import atexit
+import contextlib
 import ctypes
 import os
 import pathlib
+import signal
 import sys
 import threading
 
@@ -16,6 +18,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from boxedlib import (ALICE, BOB, Attached, Client, Host, Place,  # noqa: E402
                       as_user, ask_as, error, same, until)
 from case import Cases  # noqa: E402
+from daemon import WAIT_S  # noqa: E402
+from fuse import GETATTR, LOOKUP, OPEN, STATFS, Fuse  # noqa: E402
 from procs import children  # noqa: E402
 
 cases = Cases()
@@ -47,6 +51,7 @@ sandbox "wide" virtual {{ policy "p" user "daemon"
 	mount below "{place.top}" read-write
 	mount below "/root"  mount below "/proc"  mount below "/dev" }}
 sandbox "hers" virtual {{ policy "p" user caller mount below "{alices}" }}
+sandbox "shelf" virtual {{ policy "p" user caller mount below "{roots}" }}
 """)
 atexit.register(host.end)
 host.start()
@@ -274,6 +279,92 @@ def who_opens_is_hers_to_kill():
         assert set(failed) <= {"mount_failed"}, failed
         assert mount(ALICE, alices, "/last").get("ok")
         same(session.sh("cat /last/file"), "hers")
+    until("no process is left", host.idle)
+
+
+PIDFD_GETFD = 438
+RUNNING = 8         # mounts that are made for one user at once
+
+
+def take_from(pid):
+    """Whether a descriptor of another process could be had."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    pidfd = os.pidfd_open(pid)
+    try:
+        os.kill(pid, signal.SIGSTOP)
+        return max(libc.syscall(PIDFD_GETFD, pidfd, fd, 0)
+                   for fd in (3, 4)) >= 0
+    finally:
+        signal.pidfd_send_signal(pidfd, signal.SIGCONT)
+        os.close(pidfd)
+
+
+def new_children(known):
+    parent = host.process.pid
+    path = pathlib.Path(f"/proc/{parent}/task/{parent}/children")
+    return {int(word) for word in path.read_text().split()} - known
+
+
+@cases.case
+def who_mounts_is_not_hers_to_look_into():
+    """root has something mounted in her session, for reading.  What does that
+    has her user, and what it holds is more than she was given."""
+    known = set()
+    ready, told = os.pipe()
+    stop, stopping = os.pipe()
+
+    def thief():
+        taken = 0
+        os.set_blocking(stop, False)
+        os.close(stopping)
+        os.write(told, b"x")
+        while True:
+            try:
+                os.read(stop, 1)
+                return taken
+            except BlockingIOError:
+                pass
+            for pid in new_children(known):
+                with contextlib.suppress(OSError):
+                    taken += take_from(pid)
+
+    with Session("shelf"):
+        known |= new_children(known)
+        results = []
+        thread = threading.Thread(
+            target=lambda: results.append(as_user(ALICE, thief)))
+        thread.start()
+        os.read(ready, 1)
+        for i in range(40):
+            answer = mount(0, roots / "deep", f"/t{i}")
+            assert answer.get("ok"), answer
+        os.close(stopping)
+        thread.join()
+    for fd in (ready, told, stop):
+        os.close(fd)
+    same(results, [0], "were taken")
+
+
+@cases.case
+def a_source_that_never_answers():
+    """Alice serves a file system herself: her mounts of it are not made, and
+    nobody else waits for that."""
+    fuse = place.make("alice/fuse", ALICE)
+    answers = []
+    with Fuse(fuse, ALICE) as server, Session("wide"):
+        server.hang(GETATTR, LOOKUP, OPEN, STATFS)
+        threads = [threading.Thread(target=lambda i=i: answers.append(
+            mount(ALICE, fuse, f"/f{i}"))) for i in range(RUNNING)]
+        for thread in threads:
+            thread.start()
+        server.waiting(RUNNING, WAIT_S)
+        same(error(mount(ALICE, alices, "/more"))[0], "busy")
+        for i in range(3):
+            assert mount(0, alices, f"/root{i}").get("ok")
+    for thread in threads:
+        thread.join(WAIT_S)
+    same({error(answer)[0] for answer in answers}, {"mount_failed"})
+    fuse.rmdir()
     until("no process is left", host.idle)
 
 
