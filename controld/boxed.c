@@ -279,7 +279,7 @@ boxed_new(struct client *cl, struct request *rq, const char *name,
 	char		 made[SESSION_LEN + 1];
 	int		 fd;
 
-	if (run_room(rq) == -1)
+	if (run_room(rq, cl) == -1)
 		return -1;
 	if (wish_is_pod(wi) && channel_k8sd == NULL)
 		return request_fail(rq, CODE_NOT_SUPPORTED,

@@ -117,17 +117,6 @@ client_add_event(struct client *cl, struct event *ev, time_t seconds)
 		client_drop(cl);
 }
 
-/* The parent has nothing against this peer. */
-void
-client_open(struct client *cl, uid_t uid, gid_t gid)
-{
-	cl->cl_uid = uid;
-	cl->cl_gid = gid;
-	cl->cl_state = CLIENT_OPEN;
-	client_add_event(cl, &cl->cl_timer, CLIENT_FIRST_S);
-	client_add_event(cl, &cl->cl_rev, 0);
-}
-
 /* The id goes into the body, in place of its first brace. */
 void
 client_send(struct client *cl, const struct request_id *id, const char *body,
@@ -286,19 +275,44 @@ client_hang_up(struct client *cl)
 	client_finish(cl, CLIENT_END);
 }
 
+/* Its last answer, to no request. */
 static void
-client_too_long(struct client *cl)
+client_dismiss(struct client *cl, const char *code, const char *why)
 {
 	static const struct request_id	 none;
-	static const char		 why[] = "a request has at most 65536 "
-	    "bytes";
 	const char			*body;
 	size_t				 len;
 
-	answer_error(CODE_TOO_LONG, why, sizeof(why) - 1);
+	answer_error(code, why, strlen(why));
 	body = answer_end(&len);
 	client_send(cl, &none, body, len);
 	client_hang_up(cl);
+}
+
+static uint32_t
+client_count_of(uid_t uid)
+{
+	const struct client	*cl;
+	uint32_t		 n = 0;
+
+	TAILQ_FOREACH(cl, &clients, cl_entry)
+		n += cl->cl_state != CLIENT_PEER && cl->cl_uid == uid;
+	return n;
+}
+
+/* The parent has nothing against this peer. */
+void
+client_open(struct client *cl, uid_t uid, gid_t gid)
+{
+	cl->cl_uid = uid;
+	cl->cl_gid = gid;
+	cl->cl_state = CLIENT_OPEN;
+	client_add_event(cl, &cl->cl_timer, CLIENT_FIRST_S);
+	if (client_count_of(uid) <= conf_share(uid, conf_running->sl_clients))
+		client_add_event(cl, &cl->cl_rev, 0);
+	else
+		client_dismiss(cl, CODE_TOO_MANY_CLIENTS, "all connections "
+		    "that one user may have of 'limit clients' are in use");
 }
 
 /* policyd has enough to do: the request waits, and what is behind it. */
@@ -334,7 +348,8 @@ client_serve(struct client *cl)
 			return;
 		}
 		if ((n = line_next(&cl->cl_line, &line, &len)) == -1)
-			client_too_long(cl);
+			client_dismiss(cl, CODE_TOO_LONG, "a request has "
+			    "at most 65536 bytes");
 		else if (n == 0 && cl->cl_eof)
 			client_finish(cl, CLIENT_END);
 		if (n != 1)

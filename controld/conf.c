@@ -47,6 +47,16 @@ conf_operator(uid_t uid)
 	return uid == 0 || uid == starter;
 }
 
+/*
+ * What one user may have of what there is for all.  Who runs the daemon may
+ * have it all, and can always stop something.
+ */
+uint32_t
+conf_share(uid_t uid, uint32_t max)
+{
+	return conf_operator(uid) ? max : max - max / 4;
+}
+
 void
 controld_begin(uint64_t generation)
 {

@@ -92,6 +92,7 @@ extern struct slice	*conf_candidate;	/* NULL: none is prepared */
 
 void	 controld_warm(void);
 int	 conf_operator(uid_t);
+uint32_t conf_share(uid_t, uint32_t);
 void	 controld_begin(uint64_t);
 int	 controld_weigh(char *, size_t);
 void	 controld_commit(void);
@@ -235,6 +236,7 @@ RB_PROTOTYPE(sessions, session, se_entry, session_cmp);
 extern struct sessions	 sessions;
 extern uint32_t		 session_count;
 
+uint32_t	 session_count_of(uid_t);
 struct session	*session_find(const char *);
 struct session	*session_by_number(uint32_t);
 const char	*session_kind_name(const struct session *);
@@ -536,7 +538,7 @@ int	 request_environment(struct request *, char *, size_t);
 
 extern const struct op	 run_ops[];
 
-int	 run_room(struct request *);
+int	 run_room(struct request *, const struct client *);
 int	 run_policy(struct request *, const char **);
 int	 run_deadline(struct request *, uint64_t *);
 int	 run_free_name(struct request *, const char *);

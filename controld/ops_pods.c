@@ -37,6 +37,7 @@ TAILQ_HEAD(items, item);
 struct ask {
 	TAILQ_ENTRY(ask)	 as_entry;
 	uint32_t		 as_ticket;
+	uid_t			 as_uid;	/* who has asked */
 	int			 as_logs;
 	enum pod_ask		 as_what;
 	char			*as_sessions;	/* of this sandbox, too */
@@ -77,7 +78,19 @@ ask_free(struct ask *as)
 	free(as);
 }
 
-/* NULL: the request says why, or the client has gone; *gone tells which. */
+static int
+ask_may(const struct client *cl, int logs)
+{
+	uint32_t		 max = logs ? LOGS_MAX : ASKS_MAX, n = 0;
+	const struct ask	*as;
+
+	TAILQ_FOREACH(as, &asks, as_entry)
+		n += as->as_logs == logs && as->as_uid == cl->cl_uid;
+	return (logs ? nlogs : nasks) < max &&
+	    n < conf_share(cl->cl_uid, max);
+}
+
+/* NULL: the request says why, or the client has gone; *rv tells which. */
 static struct ask *
 ask_new(struct client *cl, struct request *rq, int logs, int *rv)
 {
@@ -87,9 +100,9 @@ ask_new(struct client *cl, struct request *rq, int logs, int *rv)
 	*rv = -1;
 	if (channel_k8sd == NULL)
 		request_fail(rq, CODE_NOT_SUPPORTED, "there is no k8sd");
-	else if (logs ? nlogs == LOGS_MAX : nasks == ASKS_MAX)
-		request_fail(rq, CODE_BUSY, "%d questions about pods are "
-		    "under way", logs ? LOGS_MAX : ASKS_MAX);
+	else if (!ask_may(cl, logs))
+		request_fail(rq, CODE_BUSY, "%u questions about pods are "
+		    "under way", logs ? nlogs : nasks);
 	else {
 		*rv = 0;
 		if ((wt = waiter_new(cl, WAIT_POD, &rq->rq_id)) == NULL)
@@ -97,6 +110,7 @@ ask_new(struct client *cl, struct request *rq, int logs, int *rv)
 		if ((as = calloc(1, sizeof(*as))) == NULL)
 			fatal("%s", __func__);
 		as->as_ticket = wt->wt_cookie;
+		as->as_uid = cl->cl_uid;
 		as->as_logs = logs;
 		TAILQ_INIT(&as->as_items);
 		TAILQ_INSERT_TAIL(&asks, as, as_entry);

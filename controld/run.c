@@ -119,13 +119,20 @@ run_deadline(struct request *rq, uint64_t *deadline)
 }
 
 int
-run_room(struct request *rq)
+run_room(struct request *rq, const struct client *cl)
 {
-	if (session_count < conf_running->sl_sessions_max)
-		return 0;
-	return request_fail(rq, CODE_TOO_MANY_SESSIONS,
-	    "there are %u sessions, as many as 'limit sessions' permits",
-	    session_count);
+	uint32_t	 max = conf_running->sl_sessions_max;
+	uint32_t	 share = conf_share(cl->cl_uid, max);
+
+	if (session_count >= max)
+		return request_fail(rq, CODE_TOO_MANY_SESSIONS,
+		    "there are %u sessions, as many as 'limit sessions' "
+		    "permits", session_count);
+	if (session_count_of(cl->cl_uid) >= share)
+		return request_fail(rq, CODE_TOO_MANY_SESSIONS,
+		    "user %u has %u sessions, as many as one user may have "
+		    "of 'limit sessions'", cl->cl_uid, share);
+	return 0;
 }
 
 /* For a sandbox that the client makes. */
@@ -143,7 +150,7 @@ run_start(struct client *cl, struct request *rq)
 	    run_policy(rq, &policy) == -1 ||
 	    run_deadline(rq, &deadline) == -1 ||
 	    request_environment(rq, names, sizeof(names)) == -1 ||
-	    run_room(rq) == -1)
+	    run_room(rq, cl) == -1)
 		return -1;
 	if ((fd = passed_take(&cl->cl_passed)) == -1)
 		return request_fail(rq, CODE_BAD_REQUEST,

@@ -37,6 +37,18 @@ session_find(const char *name)
 	return RB_FIND(sessions, &sessions, &key);
 }
 
+/* The configuration's are nobody's. */
+uint32_t
+session_count_of(uid_t uid)
+{
+	struct session	*se;
+	uint32_t	 n = 0;
+
+	RB_FOREACH(se, sessions, &sessions)
+		n += se->se_kind != SESSION_FIXED && se->se_uid == uid;
+	return n;
+}
+
 const char *
 session_kind_name(const struct session *se)
 {
