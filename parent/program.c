@@ -22,6 +22,7 @@
 #include "parent.h"
 
 #define PROGRAMS_MAX	2048	/* for one role: deciderd's questions */
+#define LINES_MAX	100	/* of a sandbox's program, in the log */
 
 struct program {
 	TAILQ_ENTRY(program)	 pg_entry;
@@ -50,6 +51,9 @@ program_new(const struct program_spec *ps, int *errfd)
 		free(pg);
 		return NULL;
 	}
+	/* A decider's is the operator's own, a sandbox's may be anybody's. */
+	if (ps->ps_role == ROLE_BOX)
+		logpipe_limit(pg->pg_log, LINES_MAX);
 	pg->pg_role = ps->ps_role;
 	return pg;
 }
