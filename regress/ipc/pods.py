@@ -6,6 +6,7 @@ asked, and what it does not take."""
 
 import os
 import pathlib
+import socket
 import sys
 
 sys.dont_write_bytecode = True
@@ -65,19 +66,26 @@ def logs():
     with Child("k8sd") as child:
         control = child.run()
         for kind, values, code in (
-                ("pipe", {}, "POD_ERROR_SANDBOX"),
-                ("pipe", {"follow": 1}, "POD_ERROR_SANDBOX"),
-                ("pipe", {"container": 1}, "POD_ERROR_SANDBOX"),
+                ("socket", {}, "POD_ERROR_SANDBOX"),
+                ("socket", {"follow": 1}, "POD_ERROR_SANDBOX"),
+                ("socket", {"container": 1}, "POD_ERROR_SANDBOX"),
+                ("pipe", {}, "POD_ERROR_SUPPORT"),
                 ("file", {}, "POD_ERROR_SUPPORT")):
-            ours, theirs = os.pipe()
-            with open(os.devnull, "wb") as null:
-                control.send("POD_LOGS", theirs if kind == "pipe" else
-                             null.fileno(), ticket=3, sandbox="none",
-                             session="s", **values)
-            os.close(theirs)
+            passed = {"socket": [end.detach() for end in socket.socketpair()],
+                      "pipe": os.pipe(),
+                      "file": [os.open(os.devnull, os.O_RDONLY),
+                               os.open(os.devnull, os.O_WRONLY)]}
+            ours, theirs = passed[kind]
+            control.send("POD_LOGS", theirs, ticket=3, sandbox="none",
+                         session="s", **values)
             same(control.receive("POD_ANSWER")["code"], C[code])
+            for pair in passed.values():
+                os.close(pair[1])
             with open(ours, "rb") as file:
                 same(file.read(), b"")
+            for pair in passed.values():
+                if pair[0] != ours:
+                    os.close(pair[0])
 
 
 BAD = {
