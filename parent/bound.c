@@ -15,12 +15,15 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "netlink.h"
 #include "parent.h"
 
 #define LISTEN_BACKLOG	1024
+#define LOG_TRIES	40
+#define LOG_PAUSE_MS	50
 
 struct bound {
 	TAILQ_ENTRY(bound)	 bo_entry;
@@ -46,6 +49,24 @@ bound_find(const struct bounds *list, const struct bound *bo)
 	return NULL;
 }
 
+/*
+ * The group of a daemon that was killed a moment ago may not be free yet: the
+ * kernel collects descriptors that were on their way between its processes.
+ * So a start, which nobody is served before, waits for it.
+ */
+static int
+log_open(uint16_t group)
+{
+	static const struct timespec	 pause = { 0, LOG_PAUSE_MS * 1000000L };
+	int				 fd, tries = 0;
+
+	while ((fd = netlink_log(group)) == -1 &&
+	    (errno == EPERM || errno == EBUSY) && !needs_net_admin() &&
+	    d.d_generation == 0 && tries++ < LOG_TRIES)
+		nanosleep(&pause, NULL);
+	return fd;
+}
+
 static int
 bound_make(struct bound *bo)
 {
@@ -54,7 +75,7 @@ bound_make(struct bound *bo)
 	int			 type, on = 1;
 
 	if (bo->bo_kind == LISTEN_NFLOG) {
-		bo->bo_fd = netlink_log(bo->bo_where.ep_port);
+		bo->bo_fd = log_open(bo->bo_where.ep_port);
 		return bo->bo_fd == -1 ? -1 : 0;
 	}
 	type = bo->bo_kind == LISTEN_DNS_UDP ? SOCK_DGRAM : SOCK_STREAM;
@@ -100,10 +121,10 @@ bound_fail(const struct bound *bo, const char *session, int error,
 	if (bo->bo_kind == LISTEN_NFLOG)
 		return why_set(why, "%s:%u: session \"%s\": refused group "
 		    "%u: %s", ep->ep_pos.p_file, ep->ep_pos.p_line, session,
-		    ep->ep_port, error == EPERM ?
+		    ep->ep_port, needs_net_admin() ?
 		    "the daemon lacks the capability NET_ADMIN" :
-		    error == EBUSY ? "another program has it" :
-		    strerror(error));
+		    error == EPERM || error == EBUSY ?
+		    "another program has it" : strerror(error));
 	return why_set(why, "%s:%u: session \"%s\": %s port %u: %s",
 	    ep->ep_pos.p_file, ep->ep_pos.p_line, session,
 	    addr_format(&ep->ep_addr, text, sizeof(text)), ep->ep_port,

@@ -28,6 +28,13 @@ static const struct {
 	{ CAP_SYS_CHROOT,	"SYS_CHROOT" },
 };
 
+/* Whether marks and groups fail for want of a capability. */
+bool
+needs_net_admin(void)
+{
+	return caps_lacking(BIT(CAP_NET_ADMIN)) != 0;
+}
+
 /* Marks and groups, which need NET_ADMIN, are tried as they are opened. */
 int
 needs_check(struct why *why)

@@ -293,6 +293,7 @@ int		 parent_child_open_done(struct ipc *, const union msg *);
 
 /* needs.c */
 int		 needs_check(struct why *);
+bool		 needs_net_admin(void);
 
 /* identity.c */
 int		 identity_check(const struct config *, struct why *);

@@ -55,7 +55,7 @@ class Contained(Daemon):
     """The daemon as the first process of a container."""
 
     def __init__(self, conf, caps=GATE_CAPS, **kwargs):
-        super().__init__(conf, head=False, option=False, **kwargs)
+        super().__init__(conf, head=False, **kwargs)
         self.args = [*container()[1:], *setpriv(caps),
                      str(BUILD / "egressd"), *self.args]
         self.program = "unshare"
@@ -165,7 +165,7 @@ class Pod(Contained):
             (self.trust / name).touch()
         self.resolv = self.volume / "resolv.conf"
         self.resolv.write_text("nameserver 198.18.0.1\noptions ndots:1\n")
-        super().__init__("")
+        super().__init__("", option=False)
         # A Secret: its files are links by way of one that is swapped.
         self.secret = self.dir / "secret"
         self.secret.mkdir()

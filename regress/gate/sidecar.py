@@ -89,6 +89,18 @@ def no_net_admin(word):
         assert word.replace("_", " ") in daemon.log(), daemon.log()
 
 
+@cases.case
+def a_group_of_others():
+    """Of two daemons with one group the second says so, and does not start;
+    when the first is gone it does, at once or as soon as the kernel lets go."""
+    conf = PLAIN.replace('policy "p" }', 'policy "p" refused group 4568 }')
+    with contained(conf) as first, contained(conf) as second:
+        first.start()
+        refused(second, "refused group 4568: another program has it")
+        os.kill(first.pid(), signal.SIGKILL)
+        second.start()
+
+
 def marks(port):
     """Of connections to a port of ours, as the kernel has them."""
     out = run(["ss", "-tneH", "state", "established", f"dport = {port}"])
