@@ -125,9 +125,9 @@ sweep_listed(void *arg, const struct api_answer *aa)
 	const cJSON	*lease;
 
 	sw->sw_call = NULL;
-	if (aa->aa_result == API_OK)
-		cJSON_ArrayForEach(lease, kj_at(aa->aa_json, "items"))
-			sweep_take(sw, lease);
+	cJSON_ArrayForEach(lease, kj_at(aa->aa_json, "items")) {
+		sweep_take(sw, lease);
+	}
 	sweep_next(sw);
 }
 
