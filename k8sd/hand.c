@@ -261,10 +261,11 @@ hand_on_read(evutil_socket_t fd, short what, void *arg)
 
 struct hand *
 hand_begin(struct cluster *cl, const char *namespace, const char *pod,
-    const char *cwd, hand_done *done, void *arg)
+    const char *cwd, int gated, hand_done *done, void *arg)
 {
 	const char *const	 command[] = {
-		BOX_PROGRAM, "hands", "-k", "-d", cwd, NULL
+		BOX_PROGRAM, "hands", "-k", "-d", cwd, gated ? NULL : "-u",
+		NULL
 	};
 	struct exec_request	 er = {
 		.namespace = namespace,

@@ -22,7 +22,8 @@ enum { HAND_REFUSED = -1, HAND_LOST = -2 };
 typedef void	 hand_done(void *, int, const char *);
 
 struct hand	*hand_begin(struct cluster *, const char *, const char *,
-		    const char *, hand_done *, void *);
+		    const char *, int, hand_done *, void *);
+				/* ...; whether the pod has a gate */
 /* Not before the last one is done; hand_done() comes from the event loop. */
 void	 hand_run(struct hand *, const char *const *, uint64_t);
 void	 hand_end(struct hand *);

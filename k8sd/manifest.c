@@ -239,9 +239,9 @@ put_context(cJSON *co, const struct pod_conf *pc)
 static void
 put_workspace(cJSON *containers, const struct manifest *mf)
 {
-	static const char *const	 command[] = { BOX_PROGRAM, "keep",
-	    NULL };
 	const struct pod_conf		*pc = mf->mf_conf;
+	const char *const		 command[] = { BOX_PROGRAM, "keep",
+	    pc->pc_ungated ? "-u" : NULL, NULL };
 	cJSON				*co = kj_item(containers), *mounts;
 
 	kj_put(co, "name", WORKSPACE);

@@ -150,8 +150,8 @@ static void
 attach_go(struct attach *at)
 {
 	struct pod		*po = at->at_pod;
-	const char		*command[] = {
-		BOX_PROGRAM, "hands", "-k", "-d", po->po_cwd, NULL, NULL
+	const char		*command[8] = {
+		BOX_PROGRAM, "hands", "-k", "-d", po->po_cwd
 	};
 	struct exec_request	 er = {
 		.namespace = po->po_namespace,
@@ -160,9 +160,12 @@ attach_go(struct attach *at)
 		.command = command,
 		.fd = at->at_fd,
 	};
+	size_t			 n = 5;
 
+	if (!po->po_gated)
+		command[n++] = "-u";
 	if (po->po_forward)
-		command[5] = "-F";
+		command[n++] = "-F";
 	at->at_fd = -1;
 	event_del(&at->at_timer);
 	api_renew(&po->po_cluster);
@@ -322,6 +325,7 @@ pod_heard_ready(void *arg)
 		.sw_namespace = po->po_namespace,
 		.sw_pod = po->po_name,
 		.sw_cwd = po->po_cwd,
+		.sw_gated = po->po_gated,
 		.sw_url = po->po_git,
 		.sw_ref = po->po_ref,
 		.sw_timeout_ms = po->po_git_ms,

@@ -181,7 +181,7 @@ source_begin(struct cluster *cl, const struct source_wish *sw,
 	so->so_done = done;
 	so->so_arg = arg;
 	so->so_hand = hand_begin(cl, sw->sw_namespace, sw->sw_pod, sw->sw_cwd,
-	    source_ran, so);
+	    sw->sw_gated, source_ran, so);
 	source_step(so, STEP_LOOK);
 	return so;
 }

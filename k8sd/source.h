@@ -20,6 +20,7 @@ struct source_wish {
 	const char	*sw_namespace;
 	const char	*sw_pod;
 	const char	*sw_cwd;
+	int		 sw_gated;
 	const char	*sw_url;
 	const char	*sw_ref;	/* "": as the repository says */
 	uint64_t	 sw_timeout_ms;
