@@ -87,6 +87,19 @@ gate_is_up(struct gate *ga)
 		gate_tell(ga, PODD_UP, "");
 }
 
+/* What is neither a record nor a question may be the end of the stream. */
+int
+gate_nonsense_end(struct gate *ga, const char *line, size_t len,
+    const char *why)
+{
+	struct said_answer	 sa;
+
+	if (said_end(line, len, &sa))
+		return gate_fail_end(ga, PODD_LOST, "the gate refuses: %s: %s",
+		    sa.sa_code, sa.sa_text);
+	return gate_fail_end(ga, PODD_HOSTILE, "%s", why);
+}
+
 /* The first line of a stream: it begins, or why not. */
 static int
 stream_end(struct gate *ga, const char *line, size_t len, int *begun)
@@ -95,7 +108,7 @@ stream_end(struct gate *ga, const char *line, size_t len, int *begun)
 	const char		*why;
 
 	if (said_answer(line, len, &sa, &why) == -1)
-		return gate_fail_end(ga, PODD_HOSTILE, "%s", why);
+		return gate_nonsense_end(ga, line, len, why);
 	if (!sa.sa_ok)
 		return gate_fail_end(ga, PODD_LOST, "the gate refuses: %s: %s",
 		    sa.sa_code, sa.sa_text);

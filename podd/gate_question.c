@@ -85,7 +85,7 @@ gate_question(struct gate *ga, const char *line, size_t len)
 	int			 rv = 0;
 
 	if (said_question(line, len, &sq, &why) == -1)
-		return gate_fail_end(ga, PODD_HOSTILE, "%s", why);
+		return gate_nonsense_end(ga, line, len, why);
 	if (sq.sq_drop)
 		take_drop(ga, sq.sq_ask.id);
 	else

@@ -73,7 +73,7 @@ gate_record(struct gate *ga, const char *line, size_t len)
 	const char		*why;
 
 	if (said_record(line, len, &sr, &why) == -1)
-		return gate_fail_end(ga, PODD_HOSTILE, "%s", why);
+		return gate_nonsense_end(ga, line, len, why);
 	if (sr.sr_seq <= ga->ga_seq)
 		return gate_fail_end(ga, PODD_HOSTILE,
 		    "record %llu after %llu", (unsigned long long)sr.sr_seq,

@@ -91,6 +91,7 @@ struct said_answer {
 
 int	 said_answer(const char *, size_t, struct said_answer *,
 	    const char **);
+int	 said_end(const char *, size_t, struct said_answer *);
 void	 said_tame(char *, size_t, const char *);
 int	 said_is(const struct jsonr *, const char *const *);
 int64_t	 said_number(const struct jsonr *, const char *, int64_t);
@@ -174,6 +175,7 @@ void	 gate_begin(struct gate *);
 int	 gate_follow_answered(struct gate *, const char *, size_t);
 int	 gate_serve_answered(struct gate *, const char *, size_t);
 int	 gate_answered(struct gate *, const char *, size_t);
+int	 gate_nonsense_end(struct gate *, const char *, size_t, const char *);
 void	 gate_status(struct gate *);
 void	 gate_reload(struct gate *, const char *);
 void	 gate_reload_again(struct gate *);

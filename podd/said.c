@@ -161,6 +161,30 @@ said_answer(const char *line, size_t len, struct said_answer *sa,
 	return *why == NULL ? 0 : -1;
 }
 
+/* Whether a line of a stream is its end, and why: another took over. */
+int
+said_end(const char *line, size_t len, struct said_answer *sa)
+{
+	static const char *const	 names[] = { "ok", "error", NULL };
+	struct jsonr			*jr;
+	const char			*why, *text;
+	int				 rv = 0;
+
+	memset(sa, 0, sizeof(*sa));
+	if ((jr = jsonr_parse(line, len, &why)) == NULL)
+		return 0;
+	if (said_is(jr, names) && (text = said_text(jsonr_member(jr, "error"),
+	    "code", NAME_LEN)) != NULL) {
+		rv = 1;
+		said_tame(sa->sa_code, sizeof(sa->sa_code), text);
+		if ((text = said_text(jsonr_member(jr, "error"), "message",
+		    SIZE_MAX)) != NULL)
+			said_tame(sa->sa_text, sizeof(sa->sa_text), text);
+	}
+	jsonr_free(jr);
+	return rv;
+}
+
 /* ---- records ------------------------------------------------------------- */
 
 /* Digits at a place, as many as that; the range is the caller's. */

@@ -67,6 +67,15 @@ def state(d, want, name="work"):
             show(d, name)["channel"]))
 
 
+def lost(d, why):
+    """It waits to be dialled again, or is by now; why is shown."""
+    def shown():
+        channel = show(d)["channel"]
+        return channel["state"] in ("waiting", "dialling") and \
+            why in (channel["reason"] or "")
+    until(f"lost: {why}", shown)
+
+
 @contextlib.contextmanager
 def up(d, name="work", **kwargs):
     """The channel of a new session, up."""

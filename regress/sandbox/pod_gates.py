@@ -15,7 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from case import Cases, Skip  # noqa: E402
 from daemon import WAIT_S, Client, until  # noqa: E402
 from gateslib import (CONF, JUDGE, OURS, arrive, begin,  # noqa: E402
-                      daemon, of_pod, same, show, state, stop, up)
+                      daemon, lost, of_pod, same, show, state, stop, up)
 from standin_gate import HASH, Gate, Spool, record  # noqa: E402
 from standin_k8sd import ROOT, STANDIN, Pods  # noqa: E402
 from standin_program import mount_standin  # noqa: E402
@@ -345,7 +345,7 @@ def dialled_again():
         for _ in range(3):
             d.k8sd.send("POD_CHANNEL_ENDED", channel=dialled.channel,
                         text="egressctl pump ended with status 0: ")
-            assert "status 0" in state(d, "waiting")["reason"]
+            lost(d, "status 0")
             dialled = d.k8sd.expect("POD_CHANNEL", number=told.number)
             numbers.append(dialled.channel)
         took = time.monotonic() - began
@@ -369,7 +369,7 @@ def reason_of_k8sd():
         dialled = d.k8sd.expect("POD_CHANNEL", number=gate.told.number)
         d.k8sd.send("POD_CHANNEL_ENDED", channel=dialled.channel,
                     text="the kubelet is gone")
-        same(state(d, "waiting")["reason"], "the kubelet is gone")
+        lost(d, "the kubelet is gone")
         stop(d, gate.told)
 
 
@@ -413,7 +413,7 @@ def term():
                   ("events.follow", "questions.serve")], [7, 7])
             gate.say("b", {"id": 2, "error": {"code": "not_permitted",
                                               "message": "term 7 is old"}})
-            assert "term 7 is old" in state(d, "waiting")["reason"]
+            lost(d, "term 7 is old")
         d.k8sd.expect("POD_CHANNEL")
         stop(d, told)
 

@@ -13,8 +13,8 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from case import Cases  # noqa: E402
 from daemon import BUILD, WAIT_S, until  # noqa: E402
-from gateslib import (JUDGE, begin, daemon, of_pod, same, state,  # noqa: E402
-                      stop)
+from gateslib import (JUDGE, begin, daemon, lost, of_pod,  # noqa: E402
+                      same, state, stop)
 from standin_k8sd import STANDIN, Pods  # noqa: E402
 from standin_program import mount_standin  # noqa: E402
 
@@ -162,8 +162,7 @@ def taken_over():
         answer = other.ask("events.follow", **{"from": "acknowledged"},
                            term=2)
         assert answer["ok"], answer
-        until("ours has ended", lambda: d.ask(
-            "session.show", session_id="work")["channel"]["state"] != "up")
+        lost(d, "taken_over")
         stop(d, told)
 
 
