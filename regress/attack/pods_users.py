@@ -27,22 +27,16 @@ cases = Cases()
 LOG = b"x" * 900000         # more than any socket or pipe holds
 
 
-class Talking(Kube):
-    def answer(self, method, path, query, body):
-        if path.endswith("/log"):
-            return 200, LOG
-        return super().answer(method, path, query, body)
-
-
 @contextlib.contextmanager
 def cluster(block):
     """A daemon whose pods are in a stand-in for a cluster."""
     with contextlib.ExitStack() as stack:
-        place = Place()
+        place, kube = Place(), Kube()
         stack.callback(place.end)
+        kube.print(LOG)
         host = Host(f"""
 policy "p" {{ }}
-cluster "k" {{ {block(place, Talking().url)} }}
+cluster "k" {{ {block(place, kube.url)} }}
 sandbox "pod" kubernetes {{ policy "p" image "x" cluster "k" ungated }}
 sandbox "virtual" virtual {{ policy "p" user "nobody" }}
 """)
