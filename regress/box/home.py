@@ -108,9 +108,10 @@ def standing_elsewhere(cwd):
         raise Skip("not here")
     for says in (None, "/"):
         home = "/home/egressd-nobody" if cwd == "/home" else place.home("user")
-        done = shell("user", "pwd; touch x", cwd, home, says)
+        name = f"egressd-home-{os.getpid()}"
+        done = shell("user", f"pwd; touch {name}", cwd, home, says)
         assert f"{cwd} is not exposed: " in done.err, done.err
-        assert not os.path.exists(f"{cwd}/x")
+        assert not os.path.exists(f"{cwd}/{name}")
 
 
 @cases.each(WHO)

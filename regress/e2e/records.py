@@ -400,7 +400,7 @@ def full_disk():
             status = daemon.ask("status")
             held = verify(daemon.audit.read_text().splitlines())[-1]["seq"]
             assert 2 <= held < status["audit"]["seq"] == 82, status
-            assert len(status["processes"]) == 9, status
+            assert len(status["processes"]) == 10, status
             assert status["audit"]["full"] is True, status
             (disk / "filler").unlink()
             until("the gap is written", lambda: any(
