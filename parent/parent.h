@@ -343,7 +343,6 @@ int		 key_open_any(const struct conf_pos *, const char *, uid_t *,
 void		 keys_warn(const struct config *, bool);
 
 /* podconf.c */
-const char	*podconf_missing(void);
 int		 podconf_send(const struct session *,
 		    const struct conf_sandbox *, struct why *);
 

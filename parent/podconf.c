@@ -25,17 +25,6 @@
 #define SEALS		(F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | \
 			F_SEAL_SEAL)
 
-/*
- * NULL, or what this version does not have yet that a gate in a pod needs.
- * This is the one place which says so.
- */
-const char *
-podconf_missing(void)
-{
-	return "the gate is not in pods yet; say ungated in its block, whose "
-	    "policy then holds nothing";
-}
-
 /* ---- name servers ---- */
 
 static void

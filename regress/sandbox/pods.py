@@ -811,13 +811,6 @@ def typed_status_waits():
     assert time.monotonic() - begin >= 1
 
 
-@cases.case
-def gate_is_not_started_yet():
-    with pods(CONF.replace("ungated", "", 1)) as d:
-        why = d.ask("session.start", sandbox="pod")["error"]["message"]
-        assert "the gate is not in pods yet" in why, why
-
-
 # ---- what k8sd may not say ----
 
 LIES = {
