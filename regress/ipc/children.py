@@ -180,7 +180,7 @@ class Child(Channel):
         self.generation += 1
         self.send("CONF_BEGIN", generation=self.generation)
         if self.role == "controld":
-            self.send("CONF_LIMITS", clients=4)
+            self.send("CONF_LIMITS", clients=256)
             self.send("CONF_POLICY_NAME", name=POLICY)
             self.send("CONF_SESSION", session=SESSION, policy=POLICY)
         elif self.role == "policyd":

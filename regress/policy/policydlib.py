@@ -139,7 +139,7 @@ class Controld(Child):
         self.send("CONF_BEGIN", generation=self.generation)
         if listener is not None:
             self.send("CONF_CONTROL", os.dup(listener.fileno()), read_only=1)
-        self.send("CONF_LIMITS", clients=4)
+        self.send("CONF_LIMITS", clients=256)
         for name, rules in self.policyd.policies.items():
             self.send("CONF_POLICY_NAME", name=name, rules=len(rules))
         for session, policy in self.policyd.sessions.items():
