@@ -14,9 +14,12 @@ FIELDS(question, U32(id) U64(timeout_ms) STR(decider, NAME_LEN) U32(rule)
 
 MSG(QUESTION_DROP, cookie, R_POLICYD, R_DECIDERD, FD_NEVER, S_OPEN)
 
-/* result is one of answer_result; the reason is the decider's own words. */
+/*
+ * result is one of answer_result; the reason is the decider's own words.
+ * keep: it may serve other requests, if the rule has answers kept.
+ */
 MSG(ANSWER, answer, R_DECIDERD, R_POLICYD, FD_NEVER, S_OPEN)
-FIELDS(answer, U32(id) U8(result) STR(reason, PATH_LEN))
+FIELDS(answer, U32(id) U8(result) U8(keep) STR(reason, PATH_LEN))
 
 /* A control client who answers questions to deciders of the kind control. */
 MSG(SERVE_ASK, serve, R_CONTROLD, R_PARENT, FD_MUST, S_WORK)

@@ -90,9 +90,9 @@ FIELDS(pod_question_drop, U32(channel) U64(id) STR(session, SESSION_LEN))
 
 /*
  * result is one of answer_result; hostile: the question is one that no gate
- * of the session's would ask, and the reason says why.
+ * of the session's would ask, and the reason says why; keep: as in ANSWER.
  */
 MSG(POD_QUESTION_ANSWER, pod_question_answer, R_POLICYD, R_PODD, FD_NEVER,
     S_OPEN)
 FIELDS(pod_question_answer, U32(channel) U64(id) U8(result) U8(hostile)
-    STR(reason, PATH_LEN))
+    U8(keep) STR(reason, PATH_LEN))

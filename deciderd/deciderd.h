@@ -99,6 +99,7 @@ struct asker {
 /* What a decider said, or what is wrong with it. */
 struct reply {
 	enum answer_result	 rp_result;
+	bool			 rp_keep;	/* also for other requests */
 	uint64_t		 rp_id;		/* of a stream's line */
 	char			 rp_reason[REASON_LEN + 1];
 };

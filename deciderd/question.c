@@ -95,6 +95,18 @@ question_warn(struct decider *de, const char *reason)
 	de->de_unsaid = 0;
 }
 
+static void
+question_end(struct question *qu, enum answer_result result, bool keep,
+    const char *reason)
+{
+	ipc_send(policyd, -1, ANSWER, answer, .id = qu->qu_id,
+	    .result = result, .keep = keep, .reason = reason);
+	if (result >= ANSWER_TIMEOUT)
+		question_warn(qu->qu_decider, reason);
+	question_free(qu);
+}
+
+/* Without an answer. */
 void
 question_finish(struct question *qu, enum answer_result result,
     const char *fmt, ...)
@@ -105,17 +117,13 @@ question_finish(struct question *qu, enum answer_result result,
 	va_start(ap, fmt);
 	vsnprintf(reason, sizeof(reason), fmt, ap);
 	va_end(ap);
-	ipc_send(policyd, -1, ANSWER, answer, .id = qu->qu_id,
-	    .result = result, .reason = reason);
-	if (result >= ANSWER_TIMEOUT)
-		question_warn(qu->qu_decider, reason);
-	question_free(qu);
+	question_end(qu, result, false, reason);
 }
 
 void
 question_reply(struct question *qu, const struct reply *rp)
 {
-	question_finish(qu, rp->rp_result, "%s", rp->rp_reason);
+	question_end(qu, rp->rp_result, rp->rp_keep, rp->rp_reason);
 }
 
 void

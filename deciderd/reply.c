@@ -77,6 +77,7 @@ void
 reply_bad(struct reply *rp, const char *why)
 {
 	rp->rp_result = ANSWER_BAD_RETURN;
+	rp->rp_keep = false;
 	strlcpy(rp->rp_reason, why, sizeof(rp->rp_reason));
 }
 
@@ -181,6 +182,7 @@ reply_object(const cJSON *json, bool numbered, struct reply *rp)
 	unsigned	 has = 0;
 
 	memset(rp, 0, sizeof(*rp));
+	rp->rp_keep = true;
 	/* To the last member, as the id of a bad answer may stand there. */
 	cJSON_ArrayForEach(v, json)
 		if ((fault = take_member(rp, v, numbered, &has)) != NULL &&

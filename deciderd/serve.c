@@ -135,9 +135,28 @@ take_error(cJSON *json, struct reply *rp)
 	    cJSON_AddStringToObject(json, "decision", "deny") == NULL)
 		fatalx("%s: no memory", __func__);
 	reply_object(json, true, rp);
+	rp->rp_keep = false;
 	if (rp->rp_result != ANSWER_BAD_RETURN)
 		rp->rp_result = ANSWER_ERROR;
 	return true;
+}
+
+/*
+ * {"id":7,"decision":"allow","keep":false}: the server asked a person, who has
+ * said nothing of other requests.  A second keep, and one that is no boolean,
+ * is left where no answer may have it.
+ */
+static void
+take_answer(cJSON *json, struct reply *rp)
+{
+	cJSON	*keep = cJSON_GetObjectItemCaseSensitive(json, "keep");
+	bool	 once = cJSON_IsFalse(keep);
+
+	if (cJSON_IsBool(keep))
+		cJSON_Delete(cJSON_DetachItemViaPointer(json, keep));
+	reply_object(json, true, rp);
+	if (once)
+		rp->rp_keep = false;
 }
 
 /* NULL, or why the line ends the connection. */
@@ -151,7 +170,7 @@ serve_line(const char *line, size_t len)
 
 	if ((json = reply_read(line, len, &rp)) != NULL &&
 	    !take_error(json, &rp))
-		reply_object(json, true, &rp);
+		take_answer(json, &rp);
 	cJSON_Delete(json);
 	if (rp.rp_id == 0) {
 		strlcpy(why, rp.rp_result == ANSWER_BAD_RETURN ?

@@ -99,9 +99,10 @@ podd_policyd_answer(struct ipc *ip, const union msg *m)
 	const struct msg_pod_question_answer *ma = &m->pod_question_answer;
 	struct gate	*ga = gate_find(ma->channel);
 
-	if (ma->result >= ANSWER_RESULT_MAX || ma->hostile > 1)
-		return ipc_bad(ip, "answer %u, hostile %u", ma->result,
-		    ma->hostile);
+	if (ma->result >= ANSWER_RESULT_MAX || ma->hostile > 1 ||
+	    ma->keep > 1)
+		return ipc_bad(ip, "answer %u, hostile %u, keep %u",
+		    ma->result, ma->hostile, ma->keep);
 	if (ga != NULL)
 		gate_answer(ga, ma);
 	return 0;

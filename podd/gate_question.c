@@ -115,6 +115,8 @@ gate_answer(struct gate *ga, const struct msg_pod_question_answer *ma)
 	if (decision_name(ma->result) != NULL) {
 		put_str(&answer, "decision", decision_name(ma->result));
 		put_str(&answer, "reason", ma->reason);
+		if (!ma->keep)
+			put_bool(&answer, "keep", 0);
 	} else
 		put_str(&answer, "error", *ma->reason != '\0' ? ma->reason :
 		    "it was not answered");

@@ -266,7 +266,8 @@ void	 pending_put(struct pending *);
 int	 pending_too_many(const struct session *);
 
 /* pod.c: questions of gates in pods. */
-void	 pending_pod_told(struct pending *, enum answer_result, const char *);
+void	 pending_pod_told(struct pending *, enum answer_result, const char *,
+	    int);
 void	 pending_pod_renew(struct pending *);
 int	 policyd_podd_question(struct ipc *, const union msg *);
 int	 policyd_podd_question_drop(struct ipc *, const union msg *);

@@ -273,8 +273,8 @@ policyd_deciderd_answer(struct ipc *ip, const union msg *m)
 	const struct msg_answer	*ma = &m->answer;
 	struct pending		*pe;
 
-	if (ma->result >= ANSWER_RESULT_MAX)
-		return ipc_bad(ip, "answer %u", ma->result);
+	if (ma->result >= ANSWER_RESULT_MAX || ma->keep > 1)
+		return ipc_bad(ip, "answer %u, keep %u", ma->result, ma->keep);
 	if ((ma->id & INQUIRY_BIT) != 0) {
 		inquiry_answered(ma);
 		return 0;
@@ -286,7 +286,7 @@ policyd_deciderd_answer(struct ipc *ip, const union msg *m)
 		return 0;
 	}
 	decider_result(pe, ma->result);
-	pending_answered(pe, ma->result, ma->reason, 1);
+	pending_answered(pe, ma->result, ma->reason, ma->keep);
 	return 0;
 }
 

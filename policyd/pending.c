@@ -239,7 +239,7 @@ pending_failed(struct pending *pe, enum answer_result result,
 	failure_record(pe->pe_session, &pe->pe_subject, dn->dn_decider, result,
 	    detail, clock_ms() - pe->pe_began);
 	if (pe->pe_channel != 0)
-		pending_pod_told(pe, result, detail);
+		pending_pod_told(pe, result, detail, 0);
 	else
 		pending_settle(pe);
 }
@@ -426,7 +426,7 @@ pending_answered(struct pending *pe, enum answer_result result,
 	int		 allow = result == ANSWER_ALLOW;
 
 	if (pe->pe_channel != 0 && decision_name(result) != NULL) {
-		pending_pod_told(pe, result, text);
+		pending_pod_told(pe, result, text, keep);
 		return;
 	}
 	if (result == ANSWER_UNSURE) {

@@ -94,12 +94,13 @@ refuse_decider(struct ipc *ip, const struct msg_pod_question *mq,
 /* A gate in a pod hears what was said; what that means is its own affair. */
 void
 pending_pod_told(struct pending *pe, enum answer_result result,
-    const char *text)
+    const char *text, int keep)
 {
 	if (!pe->pe_left)
 		ipc_send(channel_podd, -1, POD_QUESTION_ANSWER,
 		    pod_question_answer, .channel = pe->pe_channel,
-		    .id = pe->pe_pod_id, .result = result, .reason = text);
+		    .id = pe->pe_pod_id, .result = result, .keep = keep,
+		    .reason = text);
 	pending_end(pe);
 }
 
@@ -154,7 +155,8 @@ pending_pod_renew(struct pending *pe)
 	pe->pe_named = pod_decider(pe->pe_session, pe->pe_rule, pe->pe_asked,
 	    &pe->pe_verdict.pv_asking[0]);
 	if (pe->pe_named == NULL)
-		pending_pod_told(pe, ANSWER_ERROR, "the policy has changed");
+		pending_pod_told(pe, ANSWER_ERROR, "the policy has changed",
+		    0);
 	else
 		pending_put(pe);
 }

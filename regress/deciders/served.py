@@ -102,6 +102,25 @@ def asked_and_answered():
         assert d.served == 1, d.served
 
 
+KEEP = {
+    "unsaid": ({}, 1), "true": ({"keep": True}, 1),
+    "false": ({"keep": False}, 0),
+}
+
+
+@cases.each(KEEP)
+def kept(name):
+    """policyd hears if the answer is for no other request."""
+    more, keep = KEEP[name]
+    with Served() as d, Server(d) as s:
+        for word in ("allow", "deny"):
+            number = d.put("guard")
+            s.say({"id": s.read()["id"], "decision": word, **more})
+            message = d.answer()
+            expect(message, number, word.upper())
+            assert message.keep == keep, message
+
+
 @cases.case
 def nobody_serves():
     """The question waits until its time is up."""
@@ -207,6 +226,12 @@ WRONG = {
     "error_number": {"error": 1}, "error_and": {"error": "x", "reason": "y"},
     "error_but": {"error": "x", "decision": "allow"},
     "error_more": {"error": "x", "sure": True},
+    "error_keep": {"error": "x", "keep": False},
+    "keep_number": {"decision": "allow", "keep": 0},
+    "keep_text": {"decision": "allow", "keep": "false"},
+    "keep_null": {"decision": "allow", "keep": None},
+    "keep_case": {"decision": "allow", "Keep": False},
+    "keep_only": {"keep": False},
 }
 
 
@@ -220,6 +245,17 @@ def bad_answer(name):
         number = d.put("guard")
         s.say({"id": s.read()["id"], "decision": "allow", "reason": "x"})
         expect(d.answer(), number, "ALLOW")
+
+
+@cases.each(["false,true", "true,false"])
+def keep_twice(words):
+    """Neither the first nor the last is believed."""
+    one, two = words.split(",")
+    with Served() as d, Server(d) as s:
+        number = d.put("guard")
+        s.say(b'{"id":%d,"decision":"allow","keep":%s,"keep":%s}' % (
+            s.read()["id"], one.encode(), two.encode()))
+        expect(d.answer(), number, "BAD_RETURN")
 
 
 @cases.case

@@ -148,6 +148,31 @@ def slow_recorder():
         teller.join()
 
 
+KEEP = {
+    "allow": ("ALLOW", 1, {"decision": "allow", "reason": "x"}),
+    "allow_once": ("ALLOW", 0, {"decision": "allow", "reason": "x",
+                                "keep": False}),
+    "deny_once": ("DENY", 0, {"decision": "deny", "reason": "x",
+                              "keep": False}),
+    "error": ("ERROR", 0, {"error": "x"}),
+}
+
+
+@cases.each(KEEP)
+def kept(which):
+    """The gate is told if the answer is for its request only."""
+    word, keep, line = KEEP[which]
+    with Podd() as podd, Gate() as gate:
+        podd.open(gate)
+        podd.state("PODD_UP")
+        assert gate.serves.wait(WAIT_S)
+        gate.ask(7)
+        same(podd.policyd.receive("POD_QUESTION")["id"], 7)
+        podd.policyd.send("POD_QUESTION_ANSWER", channel=1, id=7,
+                          result=C["ANSWER_" + word], keep=keep, reason="x")
+        same(gate.answer(), {"id": 7, **line})
+
+
 LIES = {
     "open_0": ("controld", "PODD_OPEN", {"channel": 0}),
     "open_twice": ("controld", "PODD_OPEN", {"channel": 1}),
@@ -155,6 +180,7 @@ LIES = {
     "recorded_what_was_not": ("recorder", "POD_RECORDED",
                               {"channel": 1, "origin_seq": 7}),
     "answer": ("policyd", "POD_QUESTION_ANSWER", {"result": 99}),
+    "answer_keep": ("policyd", "POD_QUESTION_ANSWER", {"keep": 2}),
 }
 
 

@@ -60,8 +60,8 @@ class Bench(Policyd):
         self.say(question, "ALLOW")
         return question["json"]["request"]["host"]
 
-    def say(self, question, result, reason=""):
-        self.deciderd.send("ANSWER", id=question["id"],
+    def say(self, question, result, reason="", keep=1):
+        self.deciderd.send("ANSWER", id=question["id"], keep=keep,
                            result=ANSWER["ANSWER_" + result], reason=reason)
 
     def asked(self, engine):
@@ -330,6 +330,9 @@ def unknown_answer():
         same(short(engine.verdict("a.example.com"))[0], "deny")
         bench.deciderd.send("ANSWER", id=1, result=6)
         bench.end(1, "ANSWER: answer 6")
+    with Bench(asks()) as bench:
+        bench.deciderd.send("ANSWER", id=1, keep=2)
+        bench.end(1, "ANSWER: answer 0, keep 2")
 
 
 @cases.case
@@ -455,6 +458,25 @@ def cache_off():
             engine.ask("a.example.com")
             bench.host()
             engine.told()
+
+
+@cases.each(["ALLOW", "DENY"])
+def cache_not_wanted(said):
+    """Who answers may say that it is not to be kept, whatever the rule has;
+    who has waited for the same answer asks anew."""
+    with Bench(asks()) as bench:
+        engine = bench.engine()
+        engine.ask("a.com")
+        engine.ask("a.com")
+        for number in (1, 2):
+            bench.say(bench.question(), said, keep=0)
+            answer = engine.told()
+            same((answer["id"], short(answer)[0], answer["cached"]),
+                 (number, said.lower(), 0))
+        engine.ask("a.com")
+        bench.say(bench.question(), said)
+        same(engine.told()["cached"], 0)
+        same(engine.verdict("a.com")["cached"], 1)
 
 
 @cases.case

@@ -297,7 +297,8 @@ def person():
               for q in asked], [("work", "person", "b.test", "/secret?x=y")])
         assert d.ask("pending.answer", pending=asked[0]["id"],
                      decision="deny", reason="no")["ok"]
-        same(gate.answer(), {"id": 3, "decision": "deny", "reason": "no"})
+        same(gate.answer(), {"id": 3, "decision": "deny", "reason": "no",
+                             "keep": False})
         gate.ask(4, "person", 1, host="b.test")
         until("it is pending", lambda: d.ask("pending.list")["pending"])
         gate.say("c", {"id": 4, "drop": True})

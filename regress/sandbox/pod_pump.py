@@ -9,6 +9,7 @@ import pathlib
 import socket
 import subprocess
 import sys
+import threading
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "lib"))
 from case import Cases  # noqa: E402
@@ -22,7 +23,7 @@ cases = Cases()
 # Rules and deciders as the control host has them.
 POD = """
 decider "who" control { timeout 10s }
-decider "person" control { }
+decider "person" control { timeout 1m }
 policy "one" { decide "who" host "a.test"
 	decide "person" host "b.test"
 	allow host "c.test" }
@@ -121,6 +122,42 @@ def questions():
                  ("decider: not today", "who"))
         # c.test is allowed by a rule, and is nowhere.
         assert pod.get("c.test") in (502, 504)
+        stop(d, told)
+
+
+# What is allowed is nowhere.
+SAID = {"allow": {502, 504}, "deny": {403}}
+
+
+def by_person(d, pod, word, remember):
+    """A request that a person is asked about."""
+    statuses = []
+    client = threading.Thread(
+        target=lambda: statuses.append(pod.get("b.test")))
+    client.start()
+    asked, = until("it is pending", lambda: d.ask("pending.list")["pending"])
+    same(d.ask("pending.answer", pending=asked["id"], decision=word,
+               remember=remember)["remembered"], remember)
+    client.join()
+    assert statuses and statuses[0] in SAID[word], statuses
+
+
+@cases.each(SAID)
+def person(word):
+    """Asked each time, until they say that the answer is to be remembered."""
+    with Pod() as pod, daemon() as d, Pump(pod) as pump:
+        pod.settle()
+        told, dialled = begin(d)
+        d.k8sd.opens(dialled, pump)
+        state(d, "up")
+        by_person(d, pod, word, False)
+        by_person(d, pod, word, False)
+        same(pod.ask("cache.list")["cache"], [])
+        by_person(d, pod, word, True)
+        # It does not wait for anybody.
+        assert pod.get("b.test") in SAID[word]
+        kept, = pod.ask("cache.list")["cache"]
+        same((kept["host"], kept["decision"]), ("b.test", word))
         stop(d, told)
 
 
