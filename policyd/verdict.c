@@ -130,16 +130,14 @@ policyd_engine_ask(struct ipc *ip, const union msg *m)
 	struct session		*se = ip->ip_arg;
 	const struct msg_ask	*ma = &m->ask;
 	struct policy_verdict	 pv;
-	struct subject		 sj;
+	const struct subject	 sj = {
+		.sj_scheme = ma->scheme, .sj_port = ma->port,
+		.sj_length = ma->length, .sj_host = ma->host,
+		.sj_method = ma->method, .sj_path = ma->path
+	};
 
 	if (ask_check(ip, ma) == -1)
 		return -1;
-	sj.sj_scheme = ma->scheme;
-	sj.sj_port = ma->port;
-	sj.sj_length = ma->length;
-	sj.sj_host = ma->host;
-	sj.sj_method = ma->method;
-	sj.sj_path = ma->path;
 	if (ma->again != 0 && ma->dial != 0 && allowance_use(se, ma, &sj))
 		return 0;
 	verdict_evaluate(se, &sj, &pv);
