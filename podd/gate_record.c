@@ -93,6 +93,7 @@ static void
 send_ack(struct gate *ga)
 {
 	struct kept_line	*kl;
+	struct jsonw		*w;
 
 	if (ga->ga_acking || ga->ga_recorded <= ga->ga_acked)
 		return;
@@ -104,7 +105,9 @@ send_ack(struct gate *ga)
 	}
 	ga->ga_acking = 1;
 	ga->ga_acked = ga->ga_recorded;
-	put_uint(gate_ask_begin(ga, "events.ack"), "seq", ga->ga_acked);
+	w = gate_ask_begin(ga, "events.ack");
+	put_uint(w, "seq", ga->ga_acked);
+	put_uint(w, "term", ga->ga_term);
 	gate_ask_send(ga, 'd');
 }
 
