@@ -151,6 +151,8 @@ put_dns(cJSON *egress, const struct gate *ga)
 
 	strlcpy(servers, ga->ga_resolvers, sizeof(servers));
 	while ((word = strsep(&rest, " ")) != NULL) {
+		if (*word == '\0')	/* there are none */
+			continue;
 		snprintf(cidr, sizeof(cidr), "%s/%d", word,
 		    strchr(word, ':') != NULL ? 128 : 32);
 		put_block(to, cidr, NULL);

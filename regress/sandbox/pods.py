@@ -772,6 +772,8 @@ def typed_manifest():
     conf = CONF + '''sandbox "gated" kubernetes {
 	policy "one" image "y" cluster "far" namespace "agents" workspace size 1G
 	gate-resolver 10.96.0.10 tolerations "gpu:NoSchedule" }
+sandbox "nobody" kubernetes {
+	policy "one" image "y" cluster "far" namespace "agents" }
 '''
     with pods(conf) as d:
         def items(*words):
@@ -794,6 +796,12 @@ def typed_manifest():
         same(network["spec"]["policyTypes"], ["Ingress", "Egress"])
         same({i["metadata"]["name"] for i in (pod, secret, network)},
              {pod["metadata"]["name"]})
+        # No name server is known here: only the cluster's own.
+        done = d.ctl("-f", str(d.conf), "cluster", "manifest", "nobody")
+        assert "no gate-resolver" in done.stderr, done
+        network = json.loads(done.stdout)["items"][2]
+        same([list(to) for to in network["spec"]["egress"][0]["to"]],
+             [["namespaceSelector", "podSelector"]])
         (old, *_) = items("-o", "gated")
         same([c["name"] for c in old["spec"]["containers"]],
              ["gate", "workspace"])
