@@ -132,7 +132,7 @@ trust_put_new(const char *dir, const char *name, const char *text)
 	trust_put(dir, name, &sb, text);
 }
 
-/* What we added before is not there any more. */
+/* Cut out the certificates that we added before. */
 static void
 trust_cut(char *text)
 {

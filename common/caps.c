@@ -17,7 +17,7 @@
 
 #include "caps.h"
 
-/* What cannot be asked about is not lacking: it will be missed when used. */
+/* A right that cannot be asked about will be missed when it is used. */
 uint64_t
 caps_lacking(uint64_t wanted)
 {

@@ -40,7 +40,7 @@ const char	*exposure_why_not(const char *path);
 const char	*exposure_why_not_cwd(const char *cwd, const char *user_home,
 		    int as_root);
 
-/* What box makes or keeps in a sandbox, and a target is in; or NULL. */
+/* The place of box's own in a sandbox that a target is in, or NULL. */
 const char	*exposure_taken_by(const char *target);
 
 #endif /* EXPOSURE_H */

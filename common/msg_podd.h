@@ -69,7 +69,7 @@ FIELDS(pod_recorded, U32(channel) U64(origin_seq))
 MSG(POD_UNRECORDED, pod_unrecorded, R_RECORDER, R_PODD, FD_NEVER, S_OPEN)
 FIELDS(pod_unrecorded, U32(channel))
 
-/* What became of a pod's channel, for the record. */
+/* The end of a pod's channel, for the record. */
 MSG(RECORD_POD, record_pod, R_CONTROLD, R_RECORDER, FD_NEVER, S_OPEN)
 FIELDS(record_pod, U8(kind) U64(at) STR(session, SESSION_LEN)
     STR(pod, HOST_LEN) STR(uid, NAME_LEN) STR(node, HOST_LEN)

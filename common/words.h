@@ -250,7 +250,7 @@ enum pod_delete {
 	POD_DELETE_YES
 };
 
-/* Of POD_CONF: the trust comes first. */
+/* Files of POD_CONF: the trust comes first. */
 enum pod_conf_what {
 	POD_CONF_TRUST,
 	POD_CONF_TEXT
@@ -436,7 +436,7 @@ enum pod_fate {
 	POD_FATE_MAX
 };
 
-/* Of PODD_STATE; the words are what an operator is shown. */
+/* States of PODD_STATE; an operator is shown the words. */
 #define PODD_STATES(W) \
 	W(PODD_UP, "up") \
 	W(PODD_OTHER_CONF, "other_configuration") /* than it was given */ \

@@ -153,7 +153,7 @@ check_pairs(struct parse *ps, const char *name, const struct conf_pairs *list,
 	}
 }
 
-/* Of a pod's own network; the loopback there is the gate's. */
+/* A server that a pod can reach; loopback there is the gate's. */
 static const char *
 gate_resolver_error(const char *text)
 {
@@ -165,7 +165,7 @@ gate_resolver_error(const char *text)
 	    "must not be the loopback" : NULL;
 }
 
-/* What only a gate makes use of. */
+/* The first option that only a gate makes use of, or NULL. */
 static const char *
 ungated_error(const struct stmt_ctx *sx)
 {

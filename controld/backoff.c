@@ -17,7 +17,7 @@ backoff_reset(struct backoff *bo)
 	memset(bo, 0, sizeof(*bo));
 }
 
-/* What came up and fell at once has not been well. */
+/* A channel that came up and fell at once has not been well. */
 void
 backoff_up(struct backoff *bo, uint64_t now)
 {

@@ -242,7 +242,7 @@ client_follow(struct client *cl, const struct msg_follow *mf)
 	client_finish(cl, CLIENT_FOLLOW);
 }
 
-/* It answers questions from now on. */
+/* The client answers questions from now on. */
 void
 client_answers(struct client *cl, uint64_t term)
 {
@@ -275,7 +275,7 @@ client_hang_up(struct client *cl)
 	client_finish(cl, CLIENT_END);
 }
 
-/* Its last answer, to no request. */
+/* A client's last answer, to no request. */
 static void
 client_dismiss(struct client *cl, const char *code, const char *why)
 {

@@ -72,7 +72,7 @@ struct fence {
 	int			  fe_replace;	/* what has its name */
 };
 
-/* What the command line says. */
+/* The words of the command line. */
 struct fence_options {
 	uint32_t	 fo_tcp;	/* port of the gate */
 	uint32_t	 fo_dns;

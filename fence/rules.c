@@ -29,7 +29,7 @@
 /* The kernel gives every namespace's loopback this number. */
 #define LOOPBACK_INDEX	1
 
-/* Of what comes from the same link: no router has counted it down. */
+/* The hop limit of a packet of this link: no router has counted it down. */
 #define NEIGHBOUR_HOPS	255
 
 /* Expressions have no more attributes than fit in libnftnl's set. */

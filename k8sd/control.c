@@ -172,7 +172,7 @@ k8sd_controld_pod_start(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
-/* What its gate is told has come after the session was asked for. */
+/* The gate's text has come after the session was asked for. */
 void
 control_gate(uint32_t number)
 {
@@ -330,7 +330,7 @@ k8sd_controld_pod_ask(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
-/* What else a client could pass may hold us up, whatever we ask of it. */
+/* A descriptor of another kind may hold us up, whatever we ask of it. */
 static int
 is_socket(int fd)
 {

@@ -153,7 +153,7 @@ gate_take(uint32_t number)
 	return ga;
 }
 
-/* What cannot be read is not there: the start of the pod says so in time. */
+/* A file that cannot be read is not there: the start of the pod says why. */
 static char *
 told_read(struct ipc *ip, size_t *len)
 {

@@ -434,7 +434,7 @@ kpod_heard(void *arg, enum watch_kind kind, const cJSON *pod,
 		kpod_fail_end(kp, POD_CODE_REFUSED, "%s", why);
 }
 
-/* What the pod's status says is newer than any Event. */
+/* The pod's status is newer than any Event. */
 void
 kpod_late_end(struct kpod *kp)
 {

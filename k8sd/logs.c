@@ -107,7 +107,7 @@ logs_done(void *arg, const struct api_answer *aa)
 		event_active(&pj->pj_event, EV_WRITE, 0);
 }
 
-/* Of lines that were there before, only so many as we keep. */
+/* Lines that were there before, only so many as we keep. */
 static void
 logs_path(const struct pods_job *pj, const struct pods_ask *pa, char *path,
     size_t size)

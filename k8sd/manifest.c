@@ -124,7 +124,7 @@ part_command(cJSON *in, const char *member, const char *const *words)
 		kj_put_item(list, *words);
 }
 
-/* Of a container of ours: the least, and what is added by name. */
+/* Rights of a container of ours: the least, and those added by name. */
 void
 part_context(cJSON *co, const char *const *add)
 {

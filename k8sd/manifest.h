@@ -47,7 +47,7 @@ void	 manifest_date(cJSON *, int64_t);
  */
 int	 manifest_merge(cJSON *, const char *, char *, size_t);
 
-/* Its text alone, of a pod with a gate or without: when it is loaded. */
+/* A merge's text alone, when it is loaded, for a pod with a gate or not. */
 int	 manifest_merge_check(const char *, int, char *, size_t);
 
 /* ---- parts, for manifest.c and manifest_gate.c ---- */

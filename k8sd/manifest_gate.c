@@ -79,7 +79,7 @@ put_probe(cJSON *co, const char *member, int period, int failures)
 	kj_put_number(of, "failureThreshold", failures);
 }
 
-/* Of a hook that fails, kubelets think no more than of one that is over. */
+/* Kubelets take a hook that fails for one that is over. */
 static void
 put_hold(cJSON *co)
 {
@@ -121,7 +121,7 @@ gate_container(cJSON *containers, const struct pod_conf *pc, int native)
 
 /* ---- workspace ---- */
 
-/* What the user says to Java stays, and ours, as the last word, counts. */
+/* The user's words to Java stay, and ours, as the last ones, count. */
 static void
 put_java(cJSON *env)
 {

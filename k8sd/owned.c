@@ -19,7 +19,7 @@
 #include "manifest.h"
 #include "owned.h"
 
-/* What nobody meets on the Internet. */
+/* Networks that nobody meets on the Internet. */
 static const char *const	 private4[] = {
 	"10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16",
 	"172.16.0.0/12", "192.168.0.0/16", NULL

@@ -66,7 +66,7 @@ void	 pods_installation(const char *);
 struct pod	*pod_start(const struct pod_wish *,
 		    const struct pod_callbacks *, void *);
 
-/* What its gate is told, if that comes later; taken. */
+/* The gate's text, if that comes later; taken. */
 void	 pod_gate(struct pod *, struct gate *);
 
 /* A client's connection, taken, is served by hands of its own in the pod. */

@@ -82,7 +82,7 @@ job_act(struct pods_job *pj, const cJSON *pod)
 	cJSON_free(body);
 }
 
-/* What has ended, or goes, is not kept alive by a mark. */
+/* A pod that has ended, or goes, is not kept alive by a mark. */
 static int
 is_past_help(const struct pods_job *pj, const cJSON *pod, char *text,
     size_t size)

@@ -85,7 +85,7 @@ bound_make(struct bound *bo)
 	    0);
 	if (bo->bo_fd == -1)
 		return -1;
-	/* Of UDP, it would let whoever is gated bind the same port. */
+	/* On UDP that option would let the gated bind the same port. */
 	if (type == SOCK_STREAM && setsockopt(bo->bo_fd, SOL_SOCKET,
 	    SO_REUSEADDR, &on, sizeof(on)) == -1)
 		return -1;

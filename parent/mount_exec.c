@@ -63,7 +63,7 @@ take_descriptors(int tree, int namespace, int errfd)
 		exec_fail("close_range");
 }
 
-/* Of either child, while it is still the parent's user. */
+/* Either child begins so, while it is still the parent's user. */
 void
 mount_exec_begin(int channel, int namespace, int errfd)
 {

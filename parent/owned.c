@@ -196,7 +196,7 @@ is_late(uid_t uid)
 	return false;
 }
 
-/* It is reaped with the other children, whenever it ends. */
+/* The child is reaped with the others, whenever it ends. */
 static void
 end(pid_t pid, uid_t uid)
 {
@@ -242,7 +242,7 @@ ask(uid_t uid, const char *path)
 	return fd;
 }
 
-/* What is in a regular file, as the user could read it; -1 and why. */
+/* A regular file's content, as the user could read it; -1 and why. */
 int
 owned_open(uid_t uid, const char *path, struct why *why)
 {

@@ -206,7 +206,7 @@ differs(int dir, const char *name, const char *text)
 	    memcmp(have, text, n) != 0);
 }
 
-/* Of a fixed session, whose clients look for it there. */
+/* The CA of a fixed session, whose clients look for it there. */
 static int
 trust_write(struct session *se, const struct conf_session *ss,
     const struct msg_engine_trust *mt)

@@ -102,7 +102,7 @@ gate_on_write(evutil_socket_t fd, short what, void *arg)
 	(void)what;
 	if (evbuffer_write(ga->ga_out, fd) == -1 && errno != EAGAIN &&
 	    errno != EINTR)
-		/* Its end is read, with what was said before. */
+		/* The gate's end is read, with its words before. */
 		evbuffer_drain(ga->ga_out, evbuffer_get_length(ga->ga_out));
 	if (evbuffer_get_length(ga->ga_out) > 0 &&
 	    event_add(&ga->ga_wev, NULL) == -1)
@@ -131,7 +131,7 @@ gate_closed_end(struct gate *ga, char letter)
 	static const char	*what[] = { "connection", "records",
 	    "questions", "acknowledgements" };
 
-	/* It was told to end this one. */
+	/* The gate was told to end this one. */
 	if (letter == 'c' && !ga->ga_asks)
 		return 0;
 	return gate_fail_end(ga, PODD_LOST, "the gate has ended its %s",

@@ -69,7 +69,7 @@ gate_serve(struct gate *ga)
 	gate_ask_send(ga, 'c');
 }
 
-/* What it asks from now on, nobody hears. */
+/* Questions of this gate are heard by nobody from now on. */
 static void
 gate_unserve(struct gate *ga)
 {
@@ -87,7 +87,7 @@ gate_is_up(struct gate *ga)
 		gate_tell(ga, PODD_UP, "");
 }
 
-/* What is neither a record nor a question may be the end of the stream. */
+/* A line that is no record and no question may be the stream's end. */
 int
 gate_nonsense_end(struct gate *ga, const char *line, size_t len,
     const char *why)

@@ -24,7 +24,7 @@ static const size_t	 cuts[] = { SIZE_MAX, 16384, 1024, 64 };
 
 static struct jsonw	 writer, gap_writer;
 
-/* What a fixed session can have on record; RECORD_KIND_MAX: it cannot. */
+/* Kinds that a fixed session can have; RECORD_KIND_MAX: it cannot. */
 static const enum record_kind said_kinds[RECORD_KIND_MAX] = {
 	[RECORD_REQUEST_OPENED] = RECORD_REQUEST_OPENED,
 	[RECORD_REQUEST_ALLOWED] = RECORD_REQUEST_ALLOWED,

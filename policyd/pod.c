@@ -58,7 +58,7 @@ refuse(struct ipc *ip, const struct msg_pod_question *mq, int hostile,
 	    .hostile = hostile, .reason = why);
 }
 
-/* What it is about, as a gate of ours would say it; a path may be cut. */
+/* The fault of a question that no gate of ours asks; a path may be cut. */
 static const char *
 fault_of(const struct msg_pod_question *mq)
 {

@@ -112,7 +112,7 @@ follower_stop(struct follower *fo)
 	follower_wait(fo);
 }
 
-/* Of those who acknowledge there is one. */
+/* One follower at a time acknowledges. */
 static void
 follower_take_over(void)
 {

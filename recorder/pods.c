@@ -48,7 +48,7 @@ static size_t		 ntolds;
 static int		 any_due;
 static struct ipc	*podd;
 
-/* Of the record that follows. */
+/* Members of the record that follows. */
 static char		 members[LINE_LEN_MAX];
 static size_t		 members_len;
 
@@ -114,7 +114,7 @@ tell_unrecorded(struct told *to, uint32_t channel)
 		    .channel = channel);
 }
 
-/* What was collected for the audit file is in it, or is lost. */
+/* Lines that were collected for the audit file are in it, or lost. */
 void
 pods_written(int written)
 {
@@ -139,7 +139,7 @@ kind_is_pods(uint8_t kind)
 	    kind == RECORD_CONNECTION_REFUSED || kind == RECORD_NAME_ASKED;
 }
 
-/* Of what a session was refused, as of one that an engine of ours holds. */
+/* Refusals count as those of a session that an engine of ours holds. */
 static void
 count_refusal(const struct msg_pod_record *mr, const struct jsonr *jr)
 {
@@ -265,7 +265,7 @@ recorder_podd_pod_record(struct ipc *ip, const union msg *m)
 		return ipc_bad(ip, "members of a pod's record: %s", why);
 	to = told_get(mr->uid);
 	if (to->to_spoilt != mr->channel && mr->origin_seq <= to->to_seq) {
-		/* It is ours already, and is acknowledged again. */
+		/* The record is ours already, and acknowledged again. */
 		to->to_channel = mr->channel;
 		to->to_sent = mr->origin_seq;
 		if (!to->to_due)
@@ -276,7 +276,7 @@ recorder_podd_pod_record(struct ipc *ip, const union msg *m)
 	return 0;
 }
 
-/* What became of the channel to a pod, which controld knows. */
+/* The end of the channel to a pod, which controld knows. */
 int
 recorder_controld_record_pod(struct ipc *ip, const union msg *m)
 {

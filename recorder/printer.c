@@ -145,7 +145,7 @@ printer_offer(int fd, bool plain)
 	return 0;
 }
 
-/* It is the same one each time: what waits for it stays. */
+/* Standard output is the same each time: lines that wait for it stay. */
 void
 printer_commit(void)
 {

@@ -117,7 +117,7 @@ put_role(const char *namespace, int gated)
 	    "  namespace: %s\n", namespace);
 }
 
-/* Of the configuration, for who frees it; NULL after saying why. */
+/* A sandbox of the configuration, to be freed; NULL after saying why. */
 const struct conf_sandbox *
 cluster_sandbox(const struct invocation *in, const char *of,
     struct config **conf)

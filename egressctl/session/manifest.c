@@ -198,7 +198,7 @@ server_add(struct conf_server *list, size_t *n, const struct addr *ad,
 	    RESOLVERS_LEN);
 }
 
-/* Those of this machine may not be those of the daemon's. */
+/* Name servers of this machine may not be those of the daemon's. */
 static size_t
 servers(const struct config *conf, const struct conf_sandbox *sb,
     struct conf_server *list, struct gate *ga)

@@ -313,12 +313,19 @@ def stuck_for_a_while():
         pump.send(b"a{}\n")
         with standin.accept() as conn:
             lines = b"".join(b'[%d,"%s"]\n' % (n, b"x" * 200)
-                             for n in range(20000))
-            sender = threading.Thread(target=conn.sendall, args=[lines])
+                             for n in range(40000))
+            conn.settimeout(1)
+            sent = 0
+            with contextlib.suppress(TimeoutError):
+                while sent < len(lines):
+                    sent += conn.send(lines[sent:sent + 65536])
+            assert sent < len(lines)
+            conn.settimeout(WAIT_S)
+            sender = threading.Thread(target=conn.sendall,
+                                      args=[lines[sent:]])
             sender.start()
-            time.sleep(0.3)
             pump.read_on()
-            for n in range(20000):
+            for n in range(40000):
                 assert pump.next("a")[0] == n
             sender.join()
 

@@ -45,7 +45,7 @@ on_free(const volatile void *p)
 {
 	size_t	 i;
 
-	/* What is freed was mostly taken a moment ago. */
+	/* Blocks that are freed were mostly taken a moment ago. */
 	for (i = running ? ntaken : 0; i > 0; i--)
 		if (taken[i - 1] == p) {
 			taken[i - 1] = taken[--ntaken];

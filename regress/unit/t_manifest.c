@@ -354,7 +354,7 @@ TEST(gated_manifest_of_1_29)
 	conf_free(&pc);
 }
 
-/* What would take from the workspace what the gate relies on. */
+/* Merges that would take from the workspace what the gate needs. */
 TEST(gate_is_kept_in_a_merge)
 {
 	static char	 dns[] = "{\"spec\":{\"dnsConfig\":{}}}";
